@@ -1,7 +1,6 @@
 """Callbacks of the configuration: no code in Python runs in librdkafka's call in which they come."""
 
 import _thread
-import contextlib
 import itertools
 import json
 import logging
@@ -13,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -27,23 +25,10 @@ from assignors.consumer.interruptions import at_once
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.unit.assignors.consumer.alarms import handling_alarms, interrupt
 
 SIGNALLED = Path(__file__).with_name("signalled_process.py")
 EVENTS = {"error_cb": ("e",), "on_commit": (None, ["p"]), "stats_cb": ("{}",), "throttle_cb": ("t",)}
-
-
-@contextlib.contextmanager
-def alarms_raise() -> Iterator[None]:
-    """Let the handler of SIGALRM raise."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    former = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGALRM, former)
 
 
 def noting(callbacks: ClientCallbacks, seen: list[Any]) -> dict[str, Any]:
@@ -67,7 +52,7 @@ def test_a_signal_that_came_before_a_callback_raises_after_it(name: str, args: t
     callbacks = ClientCallbacks()
     function = noting(callbacks, seen)[name]
     returned: list[bool] = []
-    with alarms_raise(), pytest.raises(KeyboardInterrupt):
+    with handling_alarms(interrupt), pytest.raises(KeyboardInterrupt):
         at_once((_thread.interrupt_main, signal.SIGALRM), (function, *args), (returned.append, True))
     assert returned
     assert not seen
@@ -164,7 +149,7 @@ def test_a_signal_before_a_callback_and_a_record_loses_none(mock: MockCluster, c
     one = consumer(mock, **config(came))
     one.assign([TopicPartition("t", number, 0) for number in range(3)])
     client = one._fetching._consumer
-    with alarms_raise():
+    with handling_alarms(interrupt):
         one._fetching._consumer = _SignalFirst(client)  # type: ignore[assignment]  # stands in for the client
         with pytest.raises(KeyboardInterrupt):
             one.consume(3 * RECORDS, 10)

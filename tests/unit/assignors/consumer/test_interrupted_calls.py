@@ -6,7 +6,7 @@ import itertools
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -19,6 +19,7 @@ from assignors.consumer.read_ahead import ReadAhead
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.unit.assignors.consumer.alarms import handling_alarms, interrupt
 
 # A generator that is dropped ends in such a step, too, and the interpreter only reports what is raised there.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -155,7 +156,7 @@ def test_records_of_an_interrupted_call_return_within_the_gate(
             put_back(messages)
 
         monkeypatch.setattr(one._fetching, "put_back", look)
-        monkeypatch.setattr(one, "_until", _interrupt)
+        monkeypatch.setattr(one, "_until", interrupt)
         with pytest.raises(KeyboardInterrupt):
             one.consume(3 * RECORDS, 1)
         assert states == [(True, 0)]
@@ -169,8 +170,8 @@ def test_a_second_interrupt_while_records_return_loses_none(mock: MockCluster, m
         while not one._fetching.ahead.left() or one._fetching.ahead.interrupted:
             found += _poll(one)
         with monkeypatch.context() as interrupted_twice:
-            interrupted_twice.setattr(one, "_until", _interrupt)
-            interrupted_twice.setattr(one._gate, "turn", _interrupt)
+            interrupted_twice.setattr(one, "_until", interrupt)
+            interrupted_twice.setattr(one._gate, "turn", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 one.consume(3 * RECORDS, 1)
         reached = {n: len(of) for n, of in offsets(found).items()}
@@ -180,14 +181,10 @@ def test_a_second_interrupt_while_records_return_loses_none(mock: MockCluster, m
     assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
 
 
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("most", [1, 70, 500], ids=["poll", "batches", "consume"])
 def test_a_signal_while_librdkafka_collects_records_loses_none(mock: MockCluster, most: int) -> None:
     """confluent-kafka drops the records of a call during which a handler raises, and close() would commit them."""
-    with consumer(mock) as one, _alarms_raise():
+    with consumer(mock) as one, handling_alarms(interrupt):
         one.subscribe(["t"])
         read(one, 3 * RECORDS)
         dropped = 0
@@ -229,16 +226,3 @@ class _Slow:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the consumer's
         return getattr(self._client, name)
-
-
-@contextlib.contextmanager
-def _alarms_raise() -> Iterator[None]:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    former = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, former)

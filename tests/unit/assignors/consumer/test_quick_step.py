@@ -25,6 +25,7 @@ from assignors.consumer import call_gate, quick_step, quick_step_interpreted, re
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.unit.assignors.consumer.alarms import handling_alarms
 
 try:
     from assignors.consumer import quick_step_compiled
@@ -182,18 +183,13 @@ def test_a_signal_in_the_step_loses_no_record(mock: MockCluster, monkeypatch: py
                 raise KeyboardInterrupt
             frame = frame.f_back
 
-    former = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with consumer(mock) as one:
-            one.subscribe(["t"])
-            for number in range(12):
-                found = read_with_alarms(one, 0.001 * (number + 1))
-                assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
-                for partition in range(3):
-                    one.seek(TopicPartition("t", partition, 0))
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, former)
+    with handling_alarms(interrupt), consumer(mock) as one:
+        one.subscribe(["t"])
+        for number in range(12):
+            found = read_with_alarms(one, 0.001 * (number + 1))
+            assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
+            for partition in range(3):
+                one.seek(TopicPartition("t", partition, 0))
     assert raised
 
 

@@ -14,6 +14,7 @@ from assignors import GroupConsumer
 from producer.testing import MockCluster
 from tests.records import offsets
 from tests.unit.assignors.conftest import RECORDS
+from tests.unit.assignors.consumer.alarms import handling_alarms
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, at, plain
 from tests.unit.assignors.consumer.interruption_points import Interruption
 
@@ -27,12 +28,8 @@ def signals() -> Iterator[Callable[[float], None]]:
     def interrupt(*_: object) -> None:
         raise Interruption
 
-    former = signal.signal(signal.SIGALRM, interrupt)
-    try:
+    with handling_alarms(interrupt):
         yield lambda after_s: signal.setitimer(signal.ITIMER_REAL, after_s) and None
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, former)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
