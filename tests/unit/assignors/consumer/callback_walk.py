@@ -4,7 +4,6 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, ThrottleEvent
@@ -13,7 +12,7 @@ from assignors import GroupConsumer
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.errors import NotOwnedError
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Servers
-from tests.unit.assignors.consumer.surface_walk import Call, Outcome, calls_of, reason, seen
+from tests.unit.assignors.consumer.surface_walk import Call, Outcome, calls_of, seen
 
 _CALLED_S: Final = 20.0
 HUNG: Final = "the call does not return"
@@ -183,6 +182,4 @@ INTENDED: Final[Mapping[str, Callable[[Outcome], bool]]] = {
 
 def reason_inside(outcome: Outcome) -> str | None:
     """The intended difference that explains this one; None if there is none."""
-    found = next((name for name, explains in INTENDED.items() if explains(outcome)), None)
-    # The consumer of these has not joined.
-    return found or (reason(replace(outcome, state="subscribed")) if outcome.state in _OF_CLIENT else None)
+    return next((name for name, explains in INTENDED.items() if explains(outcome)), None)
