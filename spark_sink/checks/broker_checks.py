@@ -70,7 +70,7 @@ class BrokerChecks:
             ClusterError: the brokers do not describe the topics.
         """
         named = sorted(set(names))
-        matched = [one for one in self._names if selects((), pattern)(one)]
+        matched = list(filter(selects((), pattern), self._names))
         # Topics that this user may not describe are not listed either; only a request by name tells the two apart.
         absent, refused = self._described([*named, *matched][:_MOST])
         if refused:
