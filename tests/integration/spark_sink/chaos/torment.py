@@ -79,7 +79,7 @@ class Torment(ABC):
             agent.end()
 
     def run(self) -> Verdict:
-        """Let faults happen for SECONDS while records come in, wait for the last record, and judge."""
+        """Let faults happen for SECONDS while records come in, at least one each ten; wait for the last; judge."""
         self.say(f"seed {self.seed}, {SECONDS:g} s, {self.variant}")
         stream = Stream(self.cluster.bootstrap_servers, self.topics, self.partitions, self.values(), self.seed)
         with stream:
@@ -87,7 +87,8 @@ class Torment(ABC):
             kinds: list[str] = []
             faults = FAULTS.split(",") if FAULTS else self.known_faults()
             began = time.monotonic()
-            while time.monotonic() - began < SECONDS:
+            # A slow machine recovers slowly, and would meet few faults in that time.
+            while time.monotonic() - began < SECONDS or len(self.events) < SECONDS / 10:
                 kinds = kinds or self.random.sample(faults, len(faults))
                 self._strike(kinds.pop())
                 stream.change()
