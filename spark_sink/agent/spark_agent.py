@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _LOOK_S = 1
+_TRACE = "Traceback (most recent call last):"
 
 
 def run(settings: AgentSettings, early: EarlySpark, stop: StopSignal) -> None:
@@ -153,7 +154,16 @@ def cause(text: str) -> str:
             return sentence
     first = text.splitlines()[0] if text else ""
     said = first.rpartition("terminated with exception: ")[2].partition("SQLSTATE")[0].strip()
+    raised = _raised(text)
+    if raised:
+        said = said.replace(_TRACE, raised) if _TRACE in said else raised
     return f"the query ended: {said or 'one of its processes was lost'}; the log above says more"
+
+
+def _raised(text: str) -> str:
+    """Extract the last exception of Python's traces, as `SystemExit: 0` or `EOFError`: a line that is not indented."""
+    trace = text.rpartition(_TRACE)[2] if _TRACE in text else ""
+    return next((line.strip() for line in trace.splitlines() if line and not line[0].isspace()), "")
 
 
 def _thrown(text: str) -> str:

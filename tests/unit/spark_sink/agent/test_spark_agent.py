@@ -17,6 +17,10 @@ TRACE = """Traceback (most recent call last):
     raise HoleError(
 spark_sink.errors.HoleError: t/0: the batch begins at offset 5: start again"""
 
+SIGNALLED = TRACE.replace(TRACE.splitlines()[-1], "SystemExit: 0")
+
+LOST = TRACE.replace(TRACE.splitlines()[-1], "EOFError")
+
 
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -28,8 +32,23 @@ spark_sink.errors.HoleError: t/0: the batch begins at offset 5: start again"""
         (f"{SPARK}Stream closed SQLSTATE: XXKST\n=== Streaming Query ===", "the query ended: Stream closed; the log"),
         (f"{SPARK} SQLSTATE: XXKST", "the query ended: one of its processes was lost; the log"),
         ("", "the query ended: one of its processes was lost; the log"),
+        (
+            f"{SPARK}[X] Failed when Python streaming data source perform latestOffset: {SIGNALLED}\n SQLSTATE: 38000",
+            "the query ended: [X] Failed when Python streaming data source perform latestOffset: SystemExit: 0; the",
+        ),
+        (
+            f"{SPARK}Job aborted due to stage failure\n{LOST}\n\n SQLSTATE: 38000",
+            "the query ended: EOFError; the log",
+        ),
     ],
-    ids=["an error of ours", "a process that died", "one that died without a word", "nothing"],
+    ids=[
+        "an error of ours",
+        "a process that died",
+        "one that died without a word",
+        "nothing",
+        "a reader ended by a signal",
+        "an error without a sentence",
+    ],
 )
 def test_the_sentence_is_found_in_what_spark_makes_of_it(text: str, expected: str) -> None:
     """One line for a person, not a page of two languages' traces."""
