@@ -6,6 +6,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from tests.counted_records import SETTINGS
 from tests.integration.assignors.conftest import Topics
 from tests.integration.assignors.members import Process, deliveries
 from tests.waiting import wait_until
@@ -20,7 +21,7 @@ class Flow:
         names = [f"t{n}" for n in range(TOPICS)]
         self.names = topics.make(*names, partitions=PARTITIONS, replication=replication)
         self._servers = topics.bootstrap_servers
-        self._producer = Producer({"bootstrap.servers": self._servers, "enable.idempotence": True, "log_level": 0})
+        self._producer = Producer({"bootstrap.servers": self._servers, **SETTINGS})
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="flow")
         self.written: set[tuple[str, int, int]] = set()

@@ -11,6 +11,8 @@ from typing import Self
 import pyarrow as pa
 from confluent_kafka import KafkaError, Message, Producer
 
+from tests.counted_records import SETTINGS
+
 POISON = 0.03
 _BROKEN = (None, b"", b"{", b"null", b"[1]", b"\xff\xfe", b'{"number":1}x')
 _MISFITS = (b'{"number":"one"}', b'{"number":1.5}', b'{"amount":{}}', b'{"place":7}')
@@ -84,8 +86,7 @@ class Stream:
     refused: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        config = {"bootstrap.servers": self.servers, "enable.idempotence": True, "linger.ms": 20}
-        self._producer = Producer({**config, "log_level": 0, "log.connection.close": False})
+        self._producer = Producer({"bootstrap.servers": self.servers, **SETTINGS})
         self._rows: list[dict[str, object]] = []
         self._ended, self._changed = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from spark_sink.demo.cluster import Cluster
+from tests.counted_records import SETTINGS
 
 
 def make_topics(servers: str, names: Sequence[str], partitions: int = 1) -> None:
@@ -109,9 +110,7 @@ class Feed:
     """A record for each topic, again and again, from a thread."""
 
     def __init__(self, topics: Mapping[str, Sequence[str]], interval_s: float) -> None:
-        # Idempotent: else a repeated request on a busy machine puts records into the log twice.
-        config = {"linger.ms": 20, "enable.idempotence": True, "log_level": 0}
-        self._producers = {servers: Producer({"bootstrap.servers": servers, **config}) for servers in topics}
+        self._producers = {servers: Producer({"bootstrap.servers": servers, **SETTINGS}) for servers in topics}
         self._topics = topics
         self._interval_s = interval_s
         self._ended = threading.Event()
