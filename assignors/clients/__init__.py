@@ -25,7 +25,7 @@ if typing.TYPE_CHECKING:
     from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
     from assignors.clients.property_names import CLIENT, kafka_python_settings, refused_property
     from assignors.clients.received_traffic import Received, ReceivedTraffic
-    from assignors.clients.silent_brokers import leaving_silent_brokers
+    from assignors.clients.silent_brokers import admin_properties
     from assignors.clients.topic_names import topic_name
     from assignors.clients.unreachable import ask_brokers, why_unreachable
 
@@ -39,9 +39,9 @@ __all__ = [
     "Received",
     "ReceivedTraffic",
     "TableTopic",
+    "admin_properties",
     "ask_brokers",
     "kafka_python_settings",
-    "leaving_silent_brokers",
     "make_compacted_topic",
     "refused_property",
     "shown",
@@ -59,9 +59,9 @@ _MODULES = {
     "Offset": "log_offsets",
     "OffsetWithMetadata": "log_offsets",
     "TableTopic": "compacted_topic",
+    "admin_properties": "silent_brokers",
     "ask_brokers": "unreachable",
     "kafka_python_settings": "property_names",
-    "leaving_silent_brokers": "silent_brokers",
     "make_compacted_topic": "compacted_topic",
     "refused_property": "property_names",
     "shown": "addresses",

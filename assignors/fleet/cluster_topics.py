@@ -11,7 +11,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from assignors.clients.silent_brokers import any_broker_answers, leaving_silent_brokers
+from assignors.clients.silent_brokers import admin_properties, any_broker_answers
 from assignors.errors import FleetError
 from assignors.fleet.source import Source
 from assignors.fleet.topic_descriptions import ABSENT_S, Sighting, ask_ids, sight
@@ -109,7 +109,7 @@ class ClusterWatch:
     def _client(self) -> AdminClient:
         if self._admin is None:
             try:
-                self._admin = AdminClient({"log_level": 2, **leaving_silent_brokers(self.source.kafka)})
+                self._admin = AdminClient({"log_level": 2, **admin_properties(self.source.kafka)})
             except KafkaException as error:
                 raise FleetError(f"source {self.source.name!r}: kafka: {error.args[0].str()}") from error
         return self._admin

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub ha
 from assignors.clients.client_creation import made
 from assignors.clients.log_offsets import LogOffsets
 from assignors.clients.property_names import kafka_python_settings
-from assignors.clients.silent_brokers import leaving_silent_brokers, list_cluster
+from assignors.clients.silent_brokers import admin_properties, leaving_silent_brokers, list_cluster
 from assignors.clients.unreachable import why_unreachable
 from assignors.errors import LagError, MembershipError, ScalingFileError
 from assignors.fleet.lanes import lane_groups
@@ -79,7 +79,7 @@ class KafkaLag:
             ScalingFileError: a property is invalid.
         """
         self._config = {"log_level": 2, **leaving_silent_brokers(kafka)}
-        self._admin = made(AdminClient, self._config, client="autoscale", refusal=ScalingFileError)
+        self._admin = made(AdminClient, admin_properties(self._config), client="autoscale", refusal=ScalingFileError)
         self._logs: dict[str, LogOffsets] = {}
         self._retention_s: dict[str, float | None] = {}
         self._known_lanes: dict[str, list[str]] = {}

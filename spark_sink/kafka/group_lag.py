@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from assignors import MembershipError
-from assignors.clients import CLIENT, LogOffsets, leaving_silent_brokers, refused_property
+from assignors.clients import CLIENT, LogOffsets, admin_properties, refused_property
 from spark_sink.errors import LagError
 from spark_sink.kafka.client_properties import kafka_python_config
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -63,7 +63,7 @@ def admin(kafka: Mapping[str, Any]) -> AdminClient:
         LagError: a property is unknown or invalid.
     """
     try:
-        return AdminClient({"log_level": 2, "client.id": CLIENT, **leaving_silent_brokers(kafka)})
+        return AdminClient({"log_level": 2, "client.id": CLIENT, **admin_properties(kafka)})
     except KafkaException as error:
         raise LagError(f"Kafka client properties: {refused_property(error, kafka)}; check --kafka") from error
 

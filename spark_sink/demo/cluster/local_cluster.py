@@ -16,6 +16,7 @@ from typing import Self
 
 from confluent_kafka.admin import AdminClient
 
+from assignors.clients import admin_properties
 from spark_sink.agent.start.java_command import cache_directory, find_java
 from spark_sink.demo.cluster.broker import Access, Broker, BrokerStatus
 from spark_sink.demo.cluster.broker_assignors import PROPERTIES, class_path, install_assignor_jar
@@ -209,7 +210,9 @@ class Cluster:
         """
         wanted = [b for b in self.brokers if only is None or b.id == only]
         deadline = time.monotonic() + timeout_s
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0, **self.access.client})
+        admin = AdminClient(
+            admin_properties({"bootstrap.servers": self.bootstrap_servers, "log_level": 0, **self.access.client})
+        )
         while True:
             for broker in wanted:
                 if self.processes[broker.id].find() is None:
