@@ -126,11 +126,12 @@ def write_rewrite(files: pa_fs.FileSystem, small: Sequence[TableFile], schema: p
     for one in small:
         with storage_errors(one.path), files.open_input_file(one.path) as stream:
             source = open_parquet(stream)
-            columns = with_times_of(schema, source.schema_arrow)
+            found = source.schema_arrow
+            columns = with_times_of(schema, found)
             if joined is None or not joined.schema.equals(columns):
                 adds += [joined.close(values, now_ms)] if joined is not None else []
                 joined = _Joined(files, columns)
-            same = columns.equals(source.schema_arrow)
+            same = columns.equals(found)
             for batch in source.iter_batches():
                 joined.write(batch if same else batch.cast(columns))
     if joined is not None:
