@@ -12,7 +12,8 @@
 * `rebalance_events`: the queue of rebalances for the thread that polls; `program_callbacks`: the program's functions
   that are called for them.
 * `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next;
-  `dropped_records`: those that a signal takes from librdkafka's client; `program_awake`: whether the program polls.
+  `records_in_hand`: those on their way to the program; `program_awake`: whether the program polls;
+  `dropped_records`: those that a signal takes from librdkafka's client.
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
 * `start_offsets`: the offsets at which a partition may begin; `stored_offsets`: what a seek leaves to be committed.

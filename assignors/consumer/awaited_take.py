@@ -47,7 +47,7 @@ class AwaitedTake:
             if self._given_up:
                 return
             self._running = True
-        self._fetching.take_in_hand(self._found)
+        self._fetching.in_hand.take(self._found)
         try:
             self._take(self._found, lambda: self._given_up)
         except BaseException:
@@ -61,7 +61,7 @@ class AwaitedTake:
 
     def hand_over(self) -> list[Message]:
         """Return the records to the program; from now on they count as delivered."""
-        self._fetching.not_in_hand(self._found)
+        self._fetching.in_hand.release(self._found)
         return self._found
 
     def give_up(self, executor: Executor) -> None:
@@ -88,5 +88,5 @@ class AwaitedTake:
     def _return_records(self) -> None:
         with self._gate.turn():
             self._fetching.take_back(self._found)
-            self._fetching.not_in_hand(self._found)
+            self._fetching.in_hand.release(self._found)
             self._found.clear()  # a call that failed and was given up returns them twice

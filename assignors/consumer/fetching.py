@@ -3,8 +3,6 @@
 import contextlib
 import itertools
 import logging
-import threading
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -17,6 +15,7 @@ from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.dropped_records import PositionsBefore
 from assignors.consumer.interruptions import at_once
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
+from assignors.consumer.records_in_hand import RecordsInHand
 from assignors.consumer.start_offsets import check_start
 from assignors.consumer.stored_offsets import StoredOffsets
 from assignors.member.ownership import Ownership
@@ -42,7 +41,7 @@ class Fetching:
     * After a fatal error a new client replaces the old one, and continues after the last delivered record.
     * Callbacks of the configuration are noted in `callbacks`; they end the wait for records, and `ahead.interrupted` is
       set until they are called.
-    * Records of the lists in `in_hand` have left `ahead`, but the program may not get them: `positions` is before them,
+    * Records `in_hand` have left `ahead`, but the program may not get them: `positions` is before them,
       and `remove`, `seek` and `close` drop them.
 
     Args:
@@ -51,7 +50,7 @@ class Fetching:
     Attributes:
         ahead: the records fetched before `poll` needs them.
         callbacks: the callbacks of the configuration.
-        in_hand: by `id`, the lists described above.
+        in_hand: the records described above.
     """
 
     COMMITTED: Final = OFFSET_STORED
@@ -63,9 +62,7 @@ class Fetching:
         self._came = self.callbacks.came
         self._config = self.callbacks.listening(config)
         self._consumer = Consumer(self._config)
-        self.in_hand: dict[int, list[Message]] = {}
-        self._left_behind: deque[list[Message]] = deque()
-        self._changing_hands = threading.Lock()
+        self.in_hand = RecordsInHand(self.ahead)
         self._checked = Ownership()
         self._sought: dict[TopicPartition, int] = {}
         self._begun: dict[TopicPartition, int] = {}
@@ -125,7 +122,7 @@ class Fetching:
         gone = self._begun.keys() & partitions
         if gone:
             self.ahead.drop(gone)
-            self._drop_in_hand(gone)
+            self.in_hand.drop(gone)
             self._before.forget()
             self._stored.forget(gone)
             begun = {key: at for key, at in self._begun.items() if key not in gone}
@@ -229,49 +226,17 @@ class Fetching:
             known = [at for at in (dropped.get(key), first.get(key)) if at is not None]
             self._restart(key, min(known, default=self._sought.get(key, self._begun[key])))
 
-    def take_in_hand(self, messages: list[Message]) -> None:
-        """Add a list to `in_hand`, in any thread."""
-        with self._changing_hands:
-            self.in_hand[id(messages)] = messages
-
-    def not_in_hand(self, messages: list[Message]) -> None:
-        """Remove a list from `in_hand`, in any thread; it does not change afterwards."""
-        with self._changing_hands:
-            self.in_hand.pop(id(messages), None)
-
-    def leave_behind(self, messages: list[Message]) -> None:
-        """Add the records of an interrupted call to `in_hand` until `return_left`, in any thread."""
-        with self._changing_hands:
-            at_once(
-                (self.in_hand.__setitem__, id(messages), messages),
-                (self._left_behind.append, messages),
-                (setattr, self.ahead, "interrupted", True),
-            )
-
     def return_left(self) -> None:
         """Deliver the records of interrupted calls again."""
-        while self._left_behind:
-            messages = self._left_behind[0]
+        while (messages := self.in_hand.left()) is not None:
             self.put_back(messages)
-            with self._changing_hands:
-                at_once((self.in_hand.pop, id(messages), None), (self._left_behind.popleft,))
+            self.in_hand.forget_left()
 
     def reclaim(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the records in hand of these partitions; `positions` stays before them."""
-        for key, at in self._drop_in_hand(partitions).items():
+        for key, at in self.in_hand.drop(partitions).items():
             if key in self._begun:
                 self._restart(key, at)
-
-    def _drop_in_hand(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the first offset of each partition with dropped records."""
-        first: dict[TopicPartition, int] = {}
-        with self._changing_hands:
-            for held in self.in_hand.values():
-                for key, at in first_offsets(held).items():
-                    if key in partitions:
-                        first[key] = min(at, first.get(key, at))
-                held[:] = [one for one in held if not is_read(one) or key_of_message(one) not in partitions]
-        return first
 
     def take_back(self, messages: list[Message]) -> None:
         """Let the next call return these; only those of paused partitions are fetched again."""
@@ -306,10 +271,9 @@ class Fetching:
             of: partitions that are read; None for all.
         """
         found = self._taken(self._begun if of is None else of)
-        for held in list(self.in_hand.values()):
-            for key, at in first_offsets(held).items():
-                if key in (self._begun if of is None else of):
-                    found[key] = min(at, found.get(key, at))
+        for key, at in self.in_hand.first_offsets().items():
+            if key in (self._begun if of is None else of):
+                found[key] = min(at, found.get(key, at))
         return found
 
     def positions_with_epochs(self, of: Collection[TopicPartition] | None = None) -> dict[TopicPartition, Offset]:
@@ -358,7 +322,7 @@ class Fetching:
         check_start(key, offset)
         # Of this partition alone: a program may seek in thousands, one after another.
         stored = self._stored.of(key, self.positions_with_epochs([key]).get(key))
-        self._drop_in_hand([key])
+        self.in_hand.drop([key])
         self._stored.start(key, offset, stored)
         self._restart(key, offset)
 
@@ -391,7 +355,7 @@ class Fetching:
 
     def close(self) -> None:
         """Close the client."""
-        self._drop_in_hand(self._begun)
+        self.in_hand.drop(self._begun)
         self._begun.clear()
         self.ahead.clear()
         if not self._closed:

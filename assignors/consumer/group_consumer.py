@@ -301,7 +301,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
     def _put_back(self, parts: Iterable[list[Message]]) -> None:
         if records := list(itertools.chain(*parts)):
-            self._fetching.leave_behind(records)  # the next step returns them if Ctrl-C comes again here
+            self._fetching.in_hand.leave(records)  # the next step returns them if Ctrl-C comes again here
             with self._gate.turn():
                 self._fetching.return_left()
 

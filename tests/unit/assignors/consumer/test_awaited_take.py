@@ -127,7 +127,7 @@ def test_a_commit_beside_a_call_does_not_count_its_records(mock: MockCluster) ->
                 await one.subscribe(["t"])
                 found.extend(await one.consume(1, 20))
                 task = asyncio.create_task(one.consume(1000, 60))
-                while not any(len(held) > 20 for held in one._group_consumer._fetching.in_hand.values()):  # noqa: ASYNC110 -- of a thread
+                while not any(len(held) > 20 for held in one._group_consumer._fetching.in_hand._lists.values()):  # noqa: ASYNC110 -- of a thread
                     await asyncio.sleep(0.01)
                 assert await progress(one) == 1
                 await one.commit(asynchronous=False)
@@ -172,7 +172,7 @@ def test_a_call_in_a_callback_does_not_wait_for_the_cancelled_call_that_runs_it(
 async def in_hand(one: AIOGroupConsumer) -> asyncio.Task[list[Any]]:
     """A call that holds all the records but one, and waits for more."""
     task = asyncio.create_task(one.consume(1000, 60))
-    while not any(len(held) == 3 * RECORDS - 1 for held in one._group_consumer._fetching.in_hand.values()):  # noqa: ASYNC110 -- of a thread
+    while not any(len(held) == 3 * RECORDS - 1 for held in one._group_consumer._fetching.in_hand._lists.values()):  # noqa: ASYNC110 -- of a thread
         await asyncio.sleep(0.01)
     return task
 
@@ -215,7 +215,7 @@ def test_records_in_hand_of_revoked_partitions_are_left_to_the_next_owner(mock: 
                 found.extend(await one.consume(1, 20))
                 task = await in_hand(one)
                 await one.unsubscribe()
-                assert not any(one._group_consumer._fetching.in_hand.values())
+                assert not any(one._group_consumer._fetching.in_hand._lists.values())
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     found.extend(await task)  # the call ends where partitions are revoked
