@@ -169,9 +169,10 @@ class _QueryTable:
         self._table.add_columns(columns)
 
     def _open(self, batch: Batch) -> None:
-        """Compare the table with its quarantine and with the previous batch, once per process."""
+        """Compare the table with its quarantine, the previous batch and tables of other routes, once per process."""
         known = refuse_ahead(self._table, self._quarantine)
         self._refuse_forgotten(batch, known.keys())
+        self._refuse_written_elsewhere(batch, known.keys())
 
     def _refuse_forgotten(self, batch: Batch, known: KeysView[TopicPartition]) -> None:
         """Refuse a table that lacks the positions of the previous batch: it was deleted between two runs.
@@ -192,6 +193,20 @@ class _QueryTable:
                     f"the checkpoint {options.checkpoint} had before batch {batch.number}; nothing was written. Was "
                     "the table deleted, or the group renamed? Put that right, or start again with a new checkpoint"
                 )
+
+    def _refuse_written_elsewhere(self, batch: Batch, known: KeysView[TopicPartition]) -> None:
+        """Refuse a batch that another table has: Spark repeats it after a crash, and the routes changed in between."""
+        options = self._options
+        for key in sorted(batch.offset.ranges.keys() - known):
+            begin = batch.offset.ranges[key].begin
+            for other in sorted(options.routes.others(key.topic)):
+                at = positions(other, options.group, options.storage).get(key, begin)
+                if at > begin:
+                    raise TableError(
+                        f"{self._table.name}: {key.topic}/{key.partition} was written to {other} up to offset {at}, "
+                        f"and batch {batch.number} begins at {begin}, so its records would be in both tables; nothing "
+                        "was written. Start again with a new checkpoint: the topic goes on where the other table ends"
+                    )
 
 
 def _refuse_strayed(files: Files, tables: KeysView[str]) -> None:

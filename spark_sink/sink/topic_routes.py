@@ -67,6 +67,10 @@ class Routes:
         refuse_quarantine_name(address, f"topic {topic!r}", _ROUTE)
         return address
 
+    def others(self, topic: str) -> set[str]:
+        """Return the addresses of the tables that a topic would have by the other rules."""
+        return {with_name(one, PLACEHOLDER, topic) for one in self.addresses()} - {self.table(topic)}
+
     def by_table(self, topics: Iterable[str]) -> Mapping[str, set[str]]:
         """Group topics by the address of their table.
 

@@ -192,6 +192,22 @@ def test_a_topic_that_goes_to_another_table_from_now_on_goes_on_there(tmp_path: 
     assert DeltaTable(f"{tmp_path}/of_a").to_pyarrow_table()["offset"].to_pylist() == [3, 4, 5]
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_batch_that_the_former_table_of_a_topic_has_is_refused(tmp_path: Path, number: int) -> None:
+    """A crash after the commit, then other routes: Spark repeats the batch, and its records would be in two tables."""
+    before, begin = _options(tmp_path), number * 3
+    for one in range(number + 1):
+        at, end = one * 3, one * 3 + 3
+        _plan(tmp_path, one, Offset.of([Range("a", 0, at, end)]))
+        _land(before, Tables(before), one, _batch("a", range(at, end)), end=end)
+    options = _options(tmp_path, routes=f'{{"a": "{tmp_path}/of_a"}}')
+    with pytest.raises(TableError, match=rf"of_a: a/0 was written to .*/table up to offset {begin + 3}, and batch"):
+        _land(options, Tables(options), number, _batch("a", range(begin, begin + 3)), end=begin + 3)
+    assert positions(f"{tmp_path}/of_a", "g") == {}
+    _land(options, Tables(options), 0, _batch("a", range(begin + 3, begin + 6)), end=begin + 6)
+    assert DeltaTable(f"{tmp_path}/of_a").to_pyarrow_table()["offset"].to_pylist() == list(range(begin + 3, begin + 6))
+
+
 def _pair(begin: int) -> list[pa.RecordBatch]:
     return [_batch(name, range(begin, begin + 3)) for name in ("a", "b")]
 
