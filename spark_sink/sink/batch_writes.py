@@ -4,6 +4,9 @@
 positions are past the batch, so the second one would look like a replay, and its rows would be lost. So each write
 leaves a number in the table, in the same commit as its rows. Spark calls the function once for a batch in each run of
 the query: a number of the same run means a second write, and one of an earlier run that the batch is repeated.
+
+A refused second write leaves the number of its batch. When a later run repeats this batch with more rows than the first
+write had, then the function was changed to write all rows at once, and those of the second write are still missing.
 """
 
 import secrets
@@ -15,6 +18,7 @@ from assignors.hashing import hash64
 from spark_sink.errors import TableError
 
 _CALL_BITS, _WRITE_BITS = 31, 32  # the log of a Delta table stores signed numbers of 64 bits
+_ROWS, _REFUSED = ".rows", ".refused"  # after the name of the query: rows of its last write, batch of a refused one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,25 +50,52 @@ class BatchWrite:
         number = call << _WRITE_BITS | secrets.randbits(_WRITE_BITS)
         return cls(query=f"{hash64(checkpoint):016x}", batch=batch, call=call, number=number)
 
-    def refuse_second(self, table: str, known: Mapping[str, int], rows: int) -> None:
-        """Refuse the rows of a second write into one table.
+    def noted(self, rows: int) -> dict[str, int]:
+        """Return the numbers that this write leaves in the table, with its number of rows if it has some."""
+        return {self.query: self.number} | ({f"{self.query}{_ROWS}": rows} if rows else {})
+
+    def refused(self) -> dict[str, int]:
+        """Return the numbers that this write leaves in the table if it is refused."""
+        return {f"{self.query}{_REFUSED}": self.batch}
+
+    def is_second(self, known: Mapping[str, int], rows: int) -> bool:
+        """Return whether this call of the function has written to the table before, and this write has rows.
 
         Args:
-            table: its name.
-            known: the number of the last write of each query, from the table.
+            known: the numbers that the writes of each query have left in the table.
             rows: number of rows of this write.
-
-        Raises:
-            TableError: this call of the function has written to the table before.
         """
         last = known.get(self.query, self.number)
         # A write without rows has no tasks that know the run. Its repetition has no rows either.
         before = last != self.number and last >> _WRITE_BITS in {self.call, _call(self.batch, "")}
-        if before and rows:
+        return before and rows > 0
+
+    def second(self, table: str, rows: int) -> TableError:
+        """Return the error for a second write into one table."""
+        return TableError(
+            f"{table}: this call of the function of foreachBatch has already written a part of batch {self.batch} "
+            f"here, so these {rows} rows would look like a replay; they were not written. Write all rows of a "
+            "table at once, for example with DataFrame.unionByName, or write to another table"
+        )
+
+    def refuse_rest(self, table: str, known: Mapping[str, int], rows: int) -> None:
+        """Refuse a repeated batch if rows of it are missing, because they came in a second write.
+
+        Args:
+            table: its name.
+            known: the numbers that the writes of each query have left in the table.
+            rows: number of rows of this write; the table's positions are past all of them.
+
+        Raises:
+            TableError: an earlier run has written fewer rows of this batch, and its second write was refused.
+        """
+        before = known.get(f"{self.query}{_ROWS}", rows)
+        if known.get(f"{self.query}{_REFUSED}") == self.batch and before < rows:
             raise TableError(
-                f"{table}: this call of the function of foreachBatch has already written a part of batch {self.batch} "
-                f"here, so these {rows} rows would look like a replay; they were not written. Write all rows of a "
-                "table at once, for example with DataFrame.unionByName, or write to another table"
+                f"{table}: an earlier run wrote {before} of the {rows} rows of batch {self.batch} here, and its second "
+                "write was refused; the table's positions are past the others, so they would be lost; nothing was "
+                "written. RESTORE the version before that batch, run `azimuth rewind`, and start again; or leave these "
+                "rows out with a new checkpoint"
             )
 
 

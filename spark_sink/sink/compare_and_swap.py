@@ -91,15 +91,19 @@ def commit(
         TableError: the table refuses the batch, a part of it was written before, or other writers were always faster.
     """
     written = sum(file.rows for file in batch.files)
+    rows_of_write = _rows_of_write(batch)
     good_copies: Copies = {}
     bad_copies: Copies = {}
     failed: list[TableError] = []
     for attempt in range(ATTEMPTS):
         snapshot = _look(table, batch)
-        if batch.write is not None:
-            rows_of_write = sum(file.rows for file in (*batch.files, *batch.bad))
-            batch.write.refuse_second(table.name, snapshot.writes, rows_of_write)
+        if batch.write is not None and batch.write.is_second(snapshot.writes, rows_of_write):
+            if swapped(table, snapshot, _refused(batch.write, batch, snapshot), failed, sleep=sleep):
+                raise batch.write.second(table.name, rows_of_write)
+            continue
         decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
+        if batch.write is not None and decision.empty:
+            batch.write.refuse_rest(table.name, snapshot.writes, rows_of_write)
         files = [*decision.keep, *_copies(table, decision.trim, good_copies)]
         bad = [*decision.keep_bad, *(_copies(quarantine, decision.trim_bad, bad_copies) if quarantine else ())]
         quarantined = _quarantined(bad, decision, snapshot)
@@ -156,6 +160,15 @@ def swapped(
 def _is_unrecorded(batch: Batch, snapshot: Snapshot) -> bool:
     """Return whether a batch write has no number in the table, so that a second write would look like a replay."""
     return batch.write is not None and snapshot.writes.get(batch.write.query) != batch.write.number
+
+
+def _rows_of_write(batch: Batch) -> int:
+    return sum(file.rows for file in (*batch.files, *batch.bad))
+
+
+def _refused(write: BatchWrite, batch: Batch, snapshot: Snapshot) -> Change:
+    note = {"agent": batch.agent, "batch": str(batch.number), "kind": "refused", "rows": 0}
+    return Change(files=(), positions={}, beginnings={}, schema=snapshot.schema, note=note, writes=write.refused())
 
 
 def _look(table: Table, batch: Batch) -> Snapshot:
@@ -219,7 +232,7 @@ def _change(
         note=note,
         identities=decision.identities,
         quarantined=quarantined,
-        writes={batch.write.query: batch.write.number} if batch.write is not None else {},
+        writes=batch.write.noted(_rows_of_write(batch)) if batch.write is not None else {},
     )
 
 

@@ -17,6 +17,7 @@ from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.delta_sink import BatchWriter, SinkWriter
+from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.sink_options import SinkOptions
 
 SCHEMA = arrow_schema(headers=False)
@@ -117,6 +118,39 @@ def test_a_second_write_is_refused_in_a_repeated_call_too(query: Query) -> None:
     with pytest.raises(TableError, match="already written a part of batch 0"):
         query.write("x", 0, range(1, 10, 2), (0, 10))
     assert query.offsets("x") == [0, 2, 4, 6, 8]
+
+
+def test_the_rows_of_a_refused_write_are_not_lost_in_the_next_run(query: Query) -> None:
+    """The function now writes all rows at once, as the message said, and the batch looks like a replay."""
+    query.write("x", 0, range(0, 10, 2), (0, 10))
+    with pytest.raises(TableError, match="already written a part of batch 0"):
+        query.write("x", 0, range(1, 10, 2), (0, 10))
+    query = query.restarted()
+    with pytest.raises(TableError, match=r"wrote 5 of the 10 rows of batch 0 here.*RESTORE the version before"):
+        query.write("x", 0, range(10), (0, 10))
+    assert query.offsets("x") == [0, 2, 4, 6, 8]
+    # Each part in a table of its own: the first part is a replay.
+    query.write("x", 0, range(0, 10, 2), (0, 10))
+    query.write("y", 0, range(1, 10, 2), (0, 10))
+    query.write("x", 1, range(10, 12), (10, 12))
+    assert (query.offsets("x"), query.offsets("y")) == ([0, 2, 4, 6, 8, 10, 11], [1, 3, 5, 7, 9])
+
+
+def test_a_batch_of_a_refused_write_is_whole_after_a_rewind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RESTORE and rewind, as the message says; afterwards a repetition is a replay as usual."""
+    query = Query(tmp_path)
+    query.write("x", 0, range(3), (0, 3))
+    before = DeltaTable(query.address("x")).version()
+    query.write("x", 1, range(3, 10, 2), (3, 10))
+    with pytest.raises(TableError, match="already written a part of batch 1"):
+        query.write("x", 1, range(4, 10, 2), (3, 10))
+    DeltaTable(query.address("x")).restore(before)
+    rewind(query.address("x"), apply=True)
+    monkeypatch.setattr("spark_sink.sink.delta_sink._KEPT", {})  # a new process
+    for _ in range(2):
+        query = query.restarted()
+        query.write("x", 1, range(3, 10), (3, 10))
+    assert query.offsets("x") == list(range(10))
 
 
 @pytest.mark.parametrize("tasks", [0, 1])
