@@ -1,7 +1,7 @@
 """Bad rows that commits name, and whose files are gone: no reader could open a quarantine that lists them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,30 +21,39 @@ def exists(table: "Table", path: str) -> bool:
     return bool(table.io.new_input(path).exists())
 
 
-def with_files(name: str, table: "Table", named: Sequence[Quarantined], *, empty: bool) -> Sequence[Quarantined]:
+def began_ms(quarantine: "Table") -> int:
+    """Return the time of the oldest version of a table that its metadata names, ms since 1970."""
+    metadata = quarantine.metadata
+    former = [one.timestamp_ms for one in metadata.metadata_log] + [one.timestamp_ms for one in quarantine.history()]
+    return min([metadata.last_updated_ms, *former])
+
+
+def with_files(
+    name: str, table: "Table", named: Sequence[Quarantined], quarantine_began_ms: Callable[[], float]
+) -> Sequence[Quarantined]:
     """Refuse rows whose files are gone, or leave them out of a quarantine that someone has dropped.
 
     Args:
         name: of the table, in messages.
         table: the table.
         named: bad rows that the quarantine lacks.
-        empty: whether the quarantine has no rows of this group: then it is new, or was dropped with its records.
+        quarantine_began_ms: returns when the quarantine began: files that are older were in one that was dropped.
 
     Raises:
-        LostRecordsError: files are gone, and the quarantine is not empty.
+        LostRecordsError: files are gone, and the quarantine was not dropped since they were written.
         TableError: the storage does not answer.
     """
     files = [file for one in named for file in one.files]
     with storage_errors(quarantine_of(name)):
-        gone = {file.path for file in files if not exists(table, location(file))}
+        gone = {file.path: file for file in files if not exists(table, location(file))}
     if not gone:
         return named
     left = [replace(one, files=[file for file in one.files if file.path not in gone]) for one in named]
     sentence = (
-        f"{name}: {sum(file.rows for file in files if file.path in gone)} bad records that its commits name are not in "
+        f"{name}: {sum(file.rows for file in gone.values())} bad records that its commits name are not in "
         f"{quarantine_of(name)}, and their files are gone, such as {min(gone)}"
     )
-    if not empty:
+    if max(file.written_ms for file in gone.values()) >= quarantine_began_ms():
         raise LostRecordsError(
             f"{sentence}. Did another program remove files that no snapshot names? Put them back from a backup; "
             "without one, copy the quarantine and drop it, and start the agents again: they begin another one",

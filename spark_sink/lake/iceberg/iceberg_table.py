@@ -5,6 +5,7 @@ none of the positions of this change, the change is committed on top of the new 
 """
 
 import json
+import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,12 +22,12 @@ from spark_sink.lake.iceberg.catalogs import identifier, open_catalog, repeat_lo
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
 from spark_sink.lake.iceberg.compaction import compact
 from spark_sink.lake.iceberg.data_entries import entry, location, partition_of, with_place
-from spark_sink.lake.iceberg.gone_files import exists, with_files
+from spark_sink.lake.iceberg.gone_files import began_ms, exists, with_files
 from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
 from spark_sink.lake.iceberg.partition_terms import check_terms, spec_of, terms_of
 from spark_sink.lake.iceberg.snapshot_commit import Appended, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
-from spark_sink.lake.iceberg.stored_rows import StoredTable
+from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
 from spark_sink.lake.landed_files import refuse_missing
 from spark_sink.lake.parquet_landing import Landing, storage_errors
@@ -241,7 +242,9 @@ class IcebergTable:
             if lacking & wanted:
                 found.append(one)
                 wanted |= one.ends.keys()
-        return with_files(self.name, self._table, found[::-1], empty=not held) if found and self._table else ()
+        if not found or self._table is None:
+            return ()
+        return with_files(self.name, self._table, found[::-1], self._quarantine_began_ms if not held else lambda: 0)
 
     def compact(self, every: int) -> bool:
         """Expire the older half of more than `every` snapshots, and then join small files.
@@ -295,6 +298,10 @@ class IcebergTable:
             return {}
         found = IcebergTable(quarantine_of(self._address), self._group, self._storage).refresh()
         return found.positions if found else {}
+
+    def _quarantine_began_ms(self) -> float:
+        found = open_stored(quarantine_of(self._address), self._storage)
+        return math.inf if found is None else began_ms(found.table)
 
     def _load(self) -> "Table | None":
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 -- loads slowly

@@ -27,19 +27,19 @@ from tests.table_kinds import ADDRESS, peer, warehouse
 BAD = {2, 5, 7}
 
 
-def _written(root: Path, begin: int = 0) -> None:
+def _written(root: Path, begin: int = 0, *, group: str = "g", topic: str = "t") -> None:
     """Write ten offsets, of which three are bad."""
-    given = {"path": ADDRESS, "kafka.group.id": "g", "checkpointLocation": "c", **warehouse(root)}
+    given = {"path": ADDRESS, "kafka.group.id": group, "checkpointLocation": "c", **warehouse(root)}
     options = SinkOptions.parse(given)
     error = {"error_class": "Bad", "error_text": "no number"}
     rows = [
-        {"topic": "t", "partition": 0, "offset": begin + one, "value": b"good"}
+        {"topic": topic, "partition": 0, "offset": begin + one, "value": b"good"}
         | ({COLUMN: {**error, "value": b"%d" % one}} if one in BAD else {})
         for one in range(10)
     ]
     sorting = Sorting(options, normal_schema(SCHEMA), "run")
     sorting.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
-    offset = Offset.of([Range("t", 0, begin, begin + 10)])
+    offset = Offset.of([Range(topic, 0, begin, begin + 10)])
     Tables(options).commit(offset, sorting.close(), normal_schema(SCHEMA), begin)
 
 
@@ -114,6 +114,17 @@ def _die_between_the_commits(root: Path, begin: int) -> None:
             _written(root, begin)
     for path in set((root / "warehouse").rglob("events_quarantine/data/*")) - before:
         path.unlink()
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["no record yet", "records of another group"])
+def test_first_bad_rows_whose_files_are_gone_are_refused(tmp_path: Path, *, others: bool) -> None:
+    """The quarantine has no record of the group, as one that was dropped; but this one is older than the files."""
+    if others:
+        _written(tmp_path, group="h", topic="u")
+    _die_between_the_commits(tmp_path, 0)
+    for begin in (10, 20):
+        with pytest.raises(LostRecordsError, match=r"3 bad records .* are gone, such as part-.*drop it"):
+            _written(tmp_path, begin)
 
 
 def test_bad_rows_whose_files_are_gone_do_not_spoil_the_quarantine(
