@@ -1,5 +1,6 @@
 """Detects a table that was rolled back or replaced: its properties stay, so its positions are ahead of its rows."""
 
+import json
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import TableError
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 NOTE = "kafka-azimuth"  # in the summary of each snapshot of ours
+COMPACTION = "compaction"  # the kind of the only snapshots of ours that store no positions
 
 
 def refuse_recreated(name: str, before: "Table", now: "Table") -> None:
@@ -32,13 +34,14 @@ def refuse_other_past(name: str, metadata: "TableMetadata", state: State) -> Non
     A rollback, a later append, and the expiry of every older snapshot, all while no agent runs, is not detected.
 
     Raises:
-        TableError: the table was rolled back or replaced, or the property with the positions was removed.
+        TableError: the table was rolled back or replaced, or the property with the positions was removed or is that of
+            an earlier commit.
     """
     if not state.snapshot:
         if any(NOTE in one.summary.additional_properties for one in metadata.snapshots if one.summary):
             raise TableError(
                 f"{name}: the table has snapshots of this sink, but its property {PROPERTY} was removed, so the "
-                "positions are unknown; nothing was written. Restore the property from an older metadata file"
+                "positions are unknown; nothing was written. Restore the property from the newest metadata file with it"
             )
         return
     if not _includes(metadata, state):
@@ -47,6 +50,24 @@ def refuse_other_past(name: str, metadata: "TableMetadata", state: State) -> Non
             "positions: the table was rolled back or replaced, and rows below the positions are gone. Nothing was "
             f"written. Set the current snapshot to {state.snapshot} or a later one, or write to another table"
         )
+    if (later := _stored_later(metadata, state)) is not None:
+        raise TableError(
+            f"{name}: the positions are those of snapshot {state.snapshot}, and snapshot {later} stored later ones: "
+            f"the property {PROPERTY} was put back from a metadata file that is too old, and records would come twice. "
+            f"Nothing was written. Restore the property from the newest metadata file with the snapshot {later}"
+        )
+
+
+def _stored_later(metadata: "TableMetadata", state: State) -> int | None:
+    """Return the newest snapshot after that of the positions whose commit stored positions, too; None for none."""
+    by_id = {one.snapshot_id: one for one in metadata.snapshots}
+    at = metadata.current_snapshot_id
+    while at is not None and at != state.snapshot and (one := by_id.get(at)) is not None:
+        note = one.summary.additional_properties.get(NOTE) if one.summary else None
+        if note is not None and json.loads(note).get("kind") != COMPACTION:
+            return at
+        at = one.parent_snapshot_id
+    return None
 
 
 def _includes(metadata: "TableMetadata", state: State) -> bool:

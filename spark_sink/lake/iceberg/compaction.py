@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import ConflictError, SparkSinkError, TableError, plain
-from spark_sink.lake.iceberg.ancestry import NOTE
+from spark_sink.lake.iceberg.ancestry import COMPACTION, NOTE
 from spark_sink.lake.iceberg.columns import arrow_columns
 from spark_sink.lake.iceberg.data_entries import entry, location
 from spark_sink.lake.iceberg.gone_files import exists
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("azimuth.sink")
 _ATTEMPTS = 10
-_SUMMARY = {NOTE: json.dumps({"kind": "compaction", "rows": 0})}
+_SUMMARY = {NOTE: json.dumps({"kind": COMPACTION, "rows": 0})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

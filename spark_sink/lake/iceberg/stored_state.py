@@ -114,7 +114,7 @@ def decode(text: str | None, table: str) -> State:
     except (ValueError, KeyError, TypeError, zlib.error) as error:
         raise TableError(
             f"{table}: property {PROPERTY} is damaged, so the positions are unknown; nothing was written. Restore "
-            "the property from an older metadata file"
+            "the property from the newest metadata file in which it is whole"
         ) from error
 
 

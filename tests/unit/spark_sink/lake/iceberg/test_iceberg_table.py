@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.table import StaticTable
 from pyiceberg.table import Table as Peer
 from pyiceberg.transforms import TruncateTransform
 from pyiceberg.types import StringType
@@ -199,6 +200,12 @@ def _take_out_the_property(root: Path) -> None:
         change.remove_properties(PROPERTY)
 
 
+def _put_an_older_property_back(root: Path) -> None:
+    older = StaticTable.from_metadata(peer(root).metadata.metadata_log[-1].metadata_file)
+    with peer(root).transaction() as change:
+        change.set_properties({PROPERTY: older.properties[PROPERTY]})
+
+
 def _damage_the_property(root: Path) -> None:
     with peer(root).transaction() as change:
         change.set_properties({PROPERTY: "x"})
@@ -211,6 +218,7 @@ def _damage_the_property(root: Path) -> None:
         (_roll_back_and_append, "rolled back or replaced"),
         (_roll_back_and_expire, "rolled back or replaced"),
         (_take_out_the_property, "was removed"),
+        (_put_an_older_property_back, "records would come twice"),
         (_damage_the_property, "is damaged"),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
