@@ -159,7 +159,7 @@ class IcebergTable:
         """Add columns that the table lacks; no error if other writers were faster each time.
 
         Raises:
-            SchemaError: Iceberg does not have the type of a column, or a column has another type in the table.
+            SchemaError: Iceberg does not have the type of a column.
             TableError: the table cannot be read.
         """
         from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 -- loads slowly
@@ -167,11 +167,13 @@ class IcebergTable:
         refuse_foreign_types(self.name, columns)
         for _ in range(_ATTEMPTS):
             table = self._load()
-            if table is None or not fit_schema(self.name, arrow_columns(table.schema()), columns):
+            have = {one.name.lower() for one in table.schema().fields} if table is not None else set()
+            new = [one for one in columns if one.name.lower() not in have]
+            if table is None or not new:
                 return
             try:
                 with table.update_schema() as update:
-                    update.union_by_name(columns)
+                    update.union_by_name(pa.schema(new))
             except CommitFailedException:
                 continue
             except Exception as error:  # as above

@@ -280,6 +280,16 @@ def test_a_new_column_is_added_only_on_request(tmp_path: Path) -> None:
     assert found.column("delay").to_pylist() == [None, None, None, 7, 8]
 
 
+def test_a_column_that_another_writer_added_with_another_type_is_left_alone(tmp_path: Path) -> None:
+    """Columns are added after the commit of a batch, so an error would fail a batch that is committed."""
+    table = _made(tmp_path)
+    with peer(tmp_path).update_schema() as update:
+        update.add_column("coupon", StringType())
+    table.add_columns(pa.schema([("coupon", pa.int64()), ("code", pa.string())]))
+    found = peer(tmp_path).schema()
+    assert (str(found.find_type("coupon")), str(found.find_type("code"))) == ("string", "string")
+
+
 def test_a_table_that_forbids_expiry_keeps_its_snapshots(tmp_path: Path) -> None:
     """Iceberg's `gc.enabled=false`: other tables or clones may use the files."""
     table = _made(tmp_path)
