@@ -2,9 +2,10 @@
 
 import contextlib
 import json
-from collections.abc import KeysView, Mapping, Sequence
+from collections.abc import Callable, KeysView, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache, partial
 
 import pyarrow as pa
 
@@ -38,6 +39,9 @@ class Tables:
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
         self._tables: dict[str, _QueryTable] = {}
+        self._positions = cache(
+            partial(positions, group=options.group, storage_options=options.storage)
+        )  # of other routes
 
     def commit(  # noqa: PLR0913 -- the parts of one batch
         self,
@@ -95,7 +99,7 @@ class Tables:
 
     def _table(self, address: str) -> "_QueryTable":
         if address not in self._tables:
-            self._tables[address] = _QueryTable(address, self._options)
+            self._tables[address] = _QueryTable(address, self._options, self._positions)
         return self._tables[address]
 
     def _check_default(self, batch: Batch) -> None:
@@ -111,10 +115,13 @@ class _QueryTable:
     Args:
         address: of the table.
         options: of the sink.
+        elsewhere: returns the positions of another table.
     """
 
-    def __init__(self, address: str, options: SinkOptions) -> None:
-        self._options = options
+    def __init__(
+        self, address: str, options: SinkOptions, elsewhere: Callable[[str], Mapping[TopicPartition, int]]
+    ) -> None:
+        self._options, self._elsewhere = options, elsewhere
         self._table = open_table(address, options.group, options.storage, options.table)
         self._quarantine = open_table(quarantine_of(address), options.group, options.storage, options.quarantine)
         self._both = TableWithQuarantine(self._table, self._quarantine)
@@ -196,11 +203,10 @@ class _QueryTable:
 
     def _refuse_written_elsewhere(self, batch: Batch, known: KeysView[TopicPartition]) -> None:
         """Refuse a batch that another table has: Spark repeats it after a crash, and the routes changed in between."""
-        options = self._options
         for key in sorted(batch.offset.ranges.keys() - known):
             begin = batch.offset.ranges[key].begin
-            for other in sorted(options.routes.others(key.topic)):
-                at = positions(other, options.group, options.storage).get(key, begin)
+            for other in sorted(self._options.routes.others(key.topic)):
+                at = self._elsewhere(other).get(key, begin)
                 if at > begin:
                     raise TableError(
                         f"{self._table.name}: {key.topic}/{key.partition} was written to {other} up to offset {at}, "
