@@ -10,7 +10,7 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.settings.nearest_names import proposal
+    from assignors.settings.nearest_names import nearest, proposal
     from assignors.settings.strict_numbers import Real, Whole, no_boolean
     from assignors.settings.validation_errors import message, place, plain
 
@@ -18,6 +18,7 @@ __all__ = [
     "Real",
     "Whole",
     "message",
+    "nearest",
     "no_boolean",
     "place",
     "plain",
@@ -28,6 +29,7 @@ _MODULES = {
     "Real": "strict_numbers",
     "Whole": "strict_numbers",
     "message": "validation_errors",
+    "nearest": "nearest_names",
     "no_boolean": "strict_numbers",
     "place": "validation_errors",
     "plain": "validation_errors",

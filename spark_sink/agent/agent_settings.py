@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from assignors.settings import Real, Whole, message, place, plain, proposal
+from spark_sink.agent.spark_master import check_configured_master, check_master
 from spark_sink.errors import OptionError
 from spark_sink.kafka.broker_addresses import check_servers
 from spark_sink.kafka.client_properties import librdkafka_config
@@ -83,7 +84,7 @@ class AgentSettings(BaseSettings):
     trigger: Annotated[str, AfterValidator(_interval)] = Field(
         "1 second", description="Time between batches, or 'available-now' to end when caught up."
     )
-    master: str = Field("local[*]", description="Spark's master.")
+    master: Annotated[str, AfterValidator(check_master)] = Field("local[*]", description="Spark's master.")
     driver_memory: Annotated[str, AfterValidator(_size)] = Field("768m", description="Heap of Spark's driver.")
     landing: Literal["direct", "rows"] = Field(
         "direct", description="The writer of data files: direct, the reading tasks, or rows, the sink."
@@ -96,7 +97,9 @@ class AgentSettings(BaseSettings):
     source: dict[str, str] = Field(default_factory=dict, description="More options of kafka-group.")
     sink: dict[str, str] = Field(default_factory=dict, description="More options of the table's sink.")
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
-    spark: dict[str, str] = Field(default_factory=dict, description="Spark configuration.")
+    spark: Annotated[dict[str, str], AfterValidator(check_configured_master)] = Field(
+        default_factory=dict, description="Spark configuration."
+    )
 
     @model_validator(mode="after")
     def _one_subscription(self) -> Self:
