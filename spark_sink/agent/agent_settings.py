@@ -17,6 +17,7 @@ from spark_sink.agent.spark_master import check_configured_master, check_master
 from spark_sink.errors import OptionError
 from spark_sink.kafka.broker_addresses import check_servers
 from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.lake.storage_names import check_catalog_names, check_storage_names
 from spark_sink.options.value_format import TABLE_SCHEMA
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class AgentSettings(BaseSettings):
         description="Delta table, {topic} in it makes a table of each topic; or catalog.namespace.table of Iceberg.",
     )
     table_format: Literal["delta", "iceberg"] = Field("delta", description="Format of the table.")
-    catalog: dict[str, str] = Field(
+    catalog: Annotated[dict[str, str], AfterValidator(check_catalog_names)] = Field(
         default_factory=dict, description="Options of the Iceberg catalog, as pyiceberg has them."
     )
     checkpoint: str = Field(min_length=1, description="Folder for Spark's checkpoint, this agent's own.")
@@ -96,7 +97,9 @@ class AgentSettings(BaseSettings):
     kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")
     source: dict[str, str] = Field(default_factory=dict, description="More options of kafka-group.")
     sink: dict[str, str] = Field(default_factory=dict, description="More options of the table's sink.")
-    storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
+    storage: Annotated[dict[str, str], AfterValidator(check_storage_names)] = Field(
+        default_factory=dict, description="Options of the object store."
+    )
     spark: Annotated[dict[str, str], AfterValidator(check_configured_master)] = Field(
         default_factory=dict, description="Spark configuration."
     )

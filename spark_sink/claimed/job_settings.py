@@ -8,6 +8,7 @@ from spark_sink.errors import OptionError
 from spark_sink.fleet.table_writer import refuse_quarantine_address
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.ops_log.ops_settings import OpsSettings
+from spark_sink.lake.storage_names import refuse_misspelt
 from spark_sink.lake.table_storage import PLACEHOLDER, is_iceberg
 from spark_sink.sink.row_options import RowOptions
 
@@ -89,6 +90,7 @@ class ClaimedSettings:
                 raise OptionError(f"{flag} is empty (the setting {name!r} of a job)")
         refuse_mistaken(self.table, (PLACEHOLDER,))
         refuse_quarantine_address(self.table)
+        refuse_misspelt(self.storage)
         if self.ops is not None and not is_iceberg(self.table):
             self.ops.refuse_near([self.table])
         for name, least, most in (

@@ -24,6 +24,20 @@ def pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
     return found
 
 
+def storage_pairs(texts: list[str] | None) -> dict[str, str]:
+    """Read the texts of `--storage`, as `pairs` does.
+
+    Raises:
+        typer.BadParameter: as `pairs`.
+        OptionError: a name is mistyped.
+    """
+    from spark_sink.lake.storage_names import refuse_misspelt  # noqa: PLC0415 -- for the commands that have the flag
+
+    found = pairs(texts, "--storage")
+    refuse_misspelt(found)
+    return found
+
+
 def _lines(text: str, flag: str) -> list[tuple[str, str, str]]:
     try:
         lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._pairs import storage_pairs
 from spark_sink.errors import SparkSinkError
 
 Found = TypeVar("Found")
@@ -88,7 +88,7 @@ def tables(table: str | None, fleet: Path | None, group: str | None, storage: li
     from spark_sink.lake.matching_tables import has_placeholder, matching_tables  # noqa: PLC0415 -- Arrow loads slowly
     from spark_sink.lake.table_storage import full_address  # noqa: PLC0415 -- as above
 
-    options = pairs(storage, "--storage")
+    options = storage_pairs(storage)
     if table is not None:
         table = full_address(table, options)
         named = table if has_placeholder(table) else None

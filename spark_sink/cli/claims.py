@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spark_sink.cli._log_options import Format, logged
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._pairs import pairs, storage_pairs
 from spark_sink.cli._spellings import formerly
 from spark_sink.cli._texts import servers
 from spark_sink.monitoring.logs.line_format import LogFormat
@@ -156,7 +156,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         "mergeSchema": str(merge_schema),
     }
     named = () if subscribe_pattern else topics
-    stored, in_catalog = pairs(storage, "--storage"), pairs(catalog, "--catalog")
+    stored, in_catalog = storage_pairs(storage), pairs(catalog, "--catalog")
     if table_format not in {"delta", "iceberg"}:
         raise typer.BadParameter(f"{table_format!r}, need delta or iceberg", param_hint="--table-format")
     ops = None

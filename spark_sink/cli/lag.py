@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._pairs import pairs, storage_pairs
 from spark_sink.cli._reasons import reasoned
 from spark_sink.cli._tables import Fleet, Storage
 from spark_sink.cli._texts import given, servers
@@ -43,7 +43,7 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the lag of a group, or of a fleet by its tables, by topic."""
-    options = pairs(storage, "--storage")
+    options = storage_pairs(storage)
     if fleet is not None:
         if bootstrap_servers or group or table or kafka:
             raise typer.BadParameter("the file has brokers, group and tables", param_hint="--fleet")

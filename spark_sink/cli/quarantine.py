@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spark_sink.cli._log_options import Format, logged
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._pairs import pairs, storage_pairs
 from spark_sink.cli._tables import Fleet, Group, Storage, Tables, not_read, say_fault, tables
 from spark_sink.cli._texts import given, servers
 from spark_sink.errors import OptionError, SparkSinkError
@@ -167,7 +167,7 @@ def publish(  # noqa: PLR0913, PLR0917 -- each is a flag
     from spark_sink.lake.table_storage import refuse_iceberg  # noqa: PLC0415 -- Arrow loads slowly
 
     if table is not None:  # before the brokers are asked
-        refuse_iceberg(_PUBLISH, table, pairs(storage, "--storage"), _INSTEAD)
+        refuse_iceberg(_PUBLISH, table, storage_pairs(storage), _INSTEAD)
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
 
     def once(publisher: "Publisher") -> int:
@@ -175,7 +175,7 @@ def publish(  # noqa: PLR0913, PLR0917 -- each is a flag
         chosen.refuse_iceberg(_PUBLISH, _INSTEAD)
         return _publish(publisher, chosen, log_format)
 
-    with logged(log_format, {"kafka": properties, "storage": pairs(storage, "--storage")}):
+    with logged(log_format, {"kafka": properties, "storage": storage_pairs(storage)}):
         faults = _rounds(properties, topic, every_s, once)
     raise typer.Exit(2 if faults else 0)
 

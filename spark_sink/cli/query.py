@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from spark_sink.cli._output import console, table
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._pairs import pairs, storage_pairs
 from spark_sink.cli._tables import Storage
 from spark_sink.cli._texts import given, servers
 
@@ -44,7 +44,7 @@ def query(  # noqa: PLR0913, PLR0917 -- each is a flag
     from spark_sink.source.union_read.union_reader import open_union  # noqa: PLC0415 -- as above
 
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
-    stored = pairs(storage, "--storage")
+    stored = storage_pairs(storage)
     options = {
         **pairs(option, "--option"),
         **{name if name.startswith("catalog.") else f"storage.{name}": text for name, text in stored.items()},

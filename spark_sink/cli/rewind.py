@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._pairs import storage_pairs
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +26,7 @@ def rewind(
     from spark_sink.lake.table_storage import refuse_iceberg  # noqa: PLC0415 -- as below
     from spark_sink.sink.position_rewind import rewind as set_back  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    options = pairs(storage, "--storage")
+    options = storage_pairs(storage)
     refuse_iceberg("rewind", table, options, "set its current snapshot to the one that the agents' error names")
     found = set_back(table, group, options, apply=apply, tell=partial(typer.echo, err=as_json))
     if as_json:

@@ -3,9 +3,9 @@
 import tomllib
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from assignors.errors import BoundError, FleetError, WorkersError
@@ -37,6 +37,7 @@ from spark_sink.fleet.table_writer import refuse_quarantine_address
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.ops_log.ops_settings import OpsSettings
+from spark_sink.lake.storage_names import check_catalog_names, check_storage_names
 from spark_sink.lake.table_storage import CLUSTER, PLACEHOLDER, table_address, table_storage, with_name
 from spark_sink.options.option_spellings import Spelling
 from spark_sink.sink.row_options import RowOptions
@@ -62,13 +63,15 @@ class FleetSettings(BaseSettings):
     name: Name = Field(description="The fleet's name; consumer groups and positions in tables bear it.")
     table: str = Field(min_length=1, description="Table; {cluster} stands for the source, {topic} for the topic.")
     table_format: Literal["delta", "iceberg"] = Field("delta", description="Format of the tables.")
-    catalog: dict[str, str] = Field(
+    catalog: Annotated[dict[str, str], AfterValidator(check_catalog_names)] = Field(
         default_factory=dict, description="Options of the Iceberg catalog, as pyiceberg has them."
     )
     sources: dict[Name, SourceSettings] = Field(min_length=1, description="Clusters, by name.")
     membership: AnyMembership = KafkaMembership(home=None)
     workers: WorkersSettings = WorkersSettings(default=1, file=None, topic=None, redis=None)
-    storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
+    storage: Annotated[dict[str, str], AfterValidator(check_storage_names)] = Field(
+        default_factory=dict, description="Options of the object store."
+    )
     session_s: Real = Field(10.0, description="After this long without a sign of life an agent is removed.")
     lanes: Whole = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
     epsilon: Real = Field(0.05, description="Allowed excess over the fair share of topics.")

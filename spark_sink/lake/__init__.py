@@ -23,6 +23,7 @@
 * `table_repair`: removes double rows from a table.
 * `conditional_writes`: checks that an object store does not overwrite log entries.
 * `mistaken_addresses`: refuses addresses that mean another folder than their author thinks.
+* `storage_names`: refuses mistyped names of options of an object store or a catalog.
 * `table_storage`: local folders and object stores as one file system.
 * `verification`: finds holes and doubles, from the table only.
 * `ops_log`: a table of what ingestion has done, written beside it.

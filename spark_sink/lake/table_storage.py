@@ -14,6 +14,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
 from spark_sink.errors import OptionError, TableError, plain
+from spark_sink.lake.storage_names import refuse_misspelt
 
 if TYPE_CHECKING:
     from deltalake._internal import ObjectOutputStream
@@ -35,12 +36,17 @@ def storage_options(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of the object store and of the catalog from the options of a query.
 
     Those named `storage.<name>` lose their prefix; those named `catalog.<name>` keep it.
+
+    Raises:
+        OptionError: a name is mistyped.
     """
     stored = {name[len(_PREFIX) :]: value for name, value in options.items() if name.lower().startswith(_PREFIX)}
     catalog = {
         CATALOG + name[len(CATALOG) :]: value for name, value in options.items() if name.lower().startswith(CATALOG)
     }
-    return {**stored, **catalog}
+    found = {**stored, **catalog}
+    refuse_misspelt(found)
+    return found
 
 
 def is_iceberg(address: str) -> bool:

@@ -50,6 +50,11 @@ RUN = ("run", "--group", "n", "--table", "t", "--database", "sqlite:///{tmp}/c.d
         ),
         ((*RUN, "--subscribe", "a", "--unknown-fields", "rescue"), "flag --unknown-fields has no effect without"),
         ((*RUN, "--subscribe", "a", "--partition-by", "day"), "'day'"),
+        ((*RUN, "--subscribe", "a", "--storage", "AWS_REGON=eu"), "did you mean 'AWS_REGION'?"),
+        (
+            (*RUN, "--subscribe", "a", "--table-format", "iceberg", "--table", "c.n.t", "--catalog", "warehose=/l"),
+            "did you mean 'warehouse'?",
+        ),
         ((*RUN, "--subscribe", "a", "--ops-log", "t"), "ops_log 't' is at, above or below an address of the tables"),
         ((*RUN, "--subscribe", "a", "--ops-log", "o", "--ops-log-s", "0"), "ops_log_s=0"),
     ],

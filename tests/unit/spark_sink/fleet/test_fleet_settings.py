@@ -111,6 +111,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         ('{ "t"', '{ "x/t"', "workers.overrides 'x/t': there is no source 'x'; known are one, two"),
         ('agent = "a"', 'agent = "a"\nepsilon = nan', "fleet.toml: epsilon=nan, need a finite number"),
         ("client.id", "no.such.property", 'No such configuration property: "no.such.property"'),
+        ("[sources.one]", '[storage]\nAWS_REGON = "eu"\n[sources.one]', "option 'AWS_REGON': delta-rs knows no"),
     ],
     ids=[
         "one table",
@@ -156,6 +157,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         "unknown source",
         "epsilon nan",
         "property",
+        "mistyped storage",
     ],
 )
 def test_a_wrong_file_is_one_sentence_and_exit_code_2(
