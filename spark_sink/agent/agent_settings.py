@@ -71,7 +71,7 @@ class AgentSettings(BaseSettings):
     checkpoint: str = Field(min_length=1, description="Folder for Spark's checkpoint, this agent's own.")
     subscribe: str | None = Field(None, description="Topics, by commas.")
     subscribe_pattern: str | None = Field(None, description="Regular expression of topics.")
-    agent: str = Field(default_factory=socket.gethostname, description="The agent's lasting name.")
+    agent: str = Field(default_factory=socket.gethostname, min_length=1, description="The agent's lasting name.")
     rack: str | None = Field(None, description="The agent's zone.")
     assignor: Literal["hrw", "shuffled"] = Field("hrw", description="How the group shares partitions.")
     workers: Annotated[str, BeforeValidator(_json)] | None = Field(

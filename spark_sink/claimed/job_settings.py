@@ -18,6 +18,16 @@ _MOST_PARTITIONS = 1_000_000
 _MOST_RECORDS = 1_000_000_000
 _LEAST_BYTES, _MOST_BYTES = 16 << 20, 1 << 40
 _QUARTERS = 4
+_TEXTS = {
+    "name": "--group",
+    "table": "--table",
+    "database": "--database",
+    "pattern": "--subscribe-pattern",
+    "owner": "--owner",
+    "workers_topic": "--workers-topic",
+    "workers_redis": "--workers-redis",
+}
+"""Settings that are no empty text, and their flags."""
 _ROUNDS_PER_LEASE = 3
 _MOST_QUEUE_KB = 2_097_151  # librdkafka's limit
 
@@ -85,8 +95,8 @@ class ClaimedSettings:
     workers_redis: str | None = None
 
     def __post_init__(self) -> None:
-        for name, flag in (("name", "--group"), ("table", "--table"), ("database", "--database")):
-            if not getattr(self, name):
+        for name, flag in _TEXTS.items():
+            if (text := getattr(self, name)) is not None and not text.strip():
                 raise OptionError(f"{flag} is empty (the setting {name!r} of a job)")
         refuse_mistaken(self.table, (PLACEHOLDER,))
         refuse_quarantine_address(self.table)

@@ -9,6 +9,7 @@ import typer
 
 from spark_sink.cli._fleet_file import load_fleet
 from spark_sink.cli._pairs import storage_pairs
+from spark_sink.cli._texts import given
 from spark_sink.errors import SparkSinkError
 
 Found = TypeVar("Found")
@@ -17,7 +18,7 @@ Address = Annotated[
     str | None,
     typer.Argument(metavar="TABLE", help="Address of the table; {topic} and {cluster} stand for any name."),
 ]
-Group = Annotated[str | None, typer.Option(help="Consumer group, where several have written.")]
+Group = Annotated[str | None, typer.Option(callback=given, help="Consumer group, where several have written.")]
 Storage = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="Option of the object store; catalog.NAME=VALUE of an Iceberg catalog."),

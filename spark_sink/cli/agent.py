@@ -8,6 +8,7 @@ import typer
 from spark_sink.cli._http_options import Certificate, Key, Token, refuse_without_http
 from spark_sink.cli._log_options import Format, logged
 from spark_sink.cli._spellings import formerly
+from spark_sink.cli._texts import given
 from spark_sink.monitoring.logs.line_format import LogFormat
 
 
@@ -18,7 +19,9 @@ def register(app: typer.Typer) -> None:
 
 def agent(  # noqa: PLR0913 -- each is a flag
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
-    name: Annotated[str | None, typer.Option("--agent", help="This agent's lasting name, above the file's.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--agent", callback=given, help="This agent's lasting name, above the file's.")
+    ] = None,
     http: Annotated[
         str | None, typer.Option(metavar="[HOST]:PORT", help="Serve the live page, metrics and probes; :8080 is local.")
     ] = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from spark_sink.cli._pairs import storage_pairs
+from spark_sink.cli._tables import Group
 
 
 def register(app: typer.Typer) -> None:
@@ -16,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 def rewind(
     table: Annotated[str, typer.Argument(help="Address of the Delta table.")],
-    group: Annotated[str | None, typer.Option(help="Consumer group, where several have written.")] = None,
+    group: Group = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     *,
     apply: Annotated[bool, typer.Option("--apply", help="Write it; without it, only show the changes.")] = False,

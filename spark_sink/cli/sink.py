@@ -51,7 +51,8 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
         _Pairs, typer.Option(metavar="K|TOPIC=K", help="Agents per topic, of all or of a topic or pattern.")
     ] = None,
     workers_topic: Annotated[
-        str | None, typer.Option(help="Topic on which 'azimuth autoscale' publishes agents per topic.")
+        str | None,
+        typer.Option(callback=given, help="Topic on which 'azimuth autoscale' publishes agents per topic."),
     ] = None,
     starting_offsets: Annotated[
         str | None, typer.Option(help="Where unknown partitions begin.", show_default="earliest")
