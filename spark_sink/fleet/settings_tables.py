@@ -25,6 +25,29 @@ _NO_NAME = ("/", "\\", "{", "}")
 Name = Annotated[str, AfterValidator(_named)]
 
 
+_REMOVED = "session_s of the fleet, after which a silent agent is removed"
+_SHARED = "assignment of the fleet, which gives the partitions of a topic to its agents"
+_WITHOUT_EFFECT = {
+    "group.id": "name of the fleet, which its groups bear",
+    "group.instance.id": "agent, the lasting name of an agent",
+    "group.protocol": _SHARED,
+    "group.remote.assignor": _SHARED,
+    "heartbeat.interval.ms": _REMOVED,
+    "max.poll.interval.ms": _REMOVED,
+    "max.poll.records": "memory_bytes of the fleet, the most that an agent reads ahead",
+    "partition.assignment.strategy": _SHARED,
+    "session.timeout.ms": _REMOVED,
+}
+"""Properties that no consumer of a fleet gets, and the settings in their place."""
+
+
+def _effective(kafka: dict[str, str]) -> dict[str, str]:
+    for name, instead in _WITHOUT_EFFECT.items():
+        if name in kafka:
+            raise ValueError(f"{name!r} has no effect in a fleet; set {instead}")
+    return kafka
+
+
 class SourceSettings(BaseModel):
     """One cluster."""
 
@@ -33,7 +56,9 @@ class SourceSettings(BaseModel):
     bootstrap_servers: str = Field(description="Kafka brokers, host:port by commas.")
     topics: tuple[str, ...] = Field((), description="Names.")
     pattern: str | None = Field(None, description="Regular expression of whole names.")
-    kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")
+    kafka: Annotated[dict[str, str], AfterValidator(_effective)] = Field(
+        default_factory=dict, description="Kafka client properties."
+    )
 
 
 class StaticAgent(BaseModel):

@@ -13,6 +13,8 @@ from spark_sink.fleet import agent_process
 from spark_sink.fleet.agent_process import _ingest, members
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.fleet_status import _observe
+from spark_sink.fleet.settings_tables import _WITHOUT_EFFECT
+from spark_sink.kafka.client_properties import librdkafka_config
 
 _ASKED = 5
 
@@ -215,6 +217,31 @@ def test_a_property_of_the_home_cluster_without_a_meaning_is_an_expected_error(t
     file.write_text(GOOD[: GOOD.index("[membership]")].replace('"client.id" = "x"', '"metadata.max.age.ms" = "soon"'))
     with pytest.raises(OptionError, match="source 'one': kafka: "):
         members(FleetSettings.load(file))
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("session.timeout.ms", "session_s of the fleet"),
+        ("max.poll.interval.ms", "session_s of the fleet"),
+        ("group.protocol", "assignment of the fleet"),
+    ],
+)
+def test_a_property_of_a_group_is_refused_with_the_setting_in_its_place(
+    name: str, instead: str, tmp_path: Path
+) -> None:
+    """The fleet has its own, so it had no effect."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD.replace("client.id", name))
+    with pytest.raises(OptionError, match=f"sources.one.kafka: '{name}' has no effect in a fleet; set {instead}"):
+        FleetSettings.load(file)
+
+
+def test_only_properties_without_an_effect_are_refused() -> None:
+    """Each of them would reach no consumer of a lane: they are left out, or the lane has its own."""
+    for name in _WITHOUT_EFFECT:
+        assert name == "group.id" or librdkafka_config({name: "x"}) == {}
+    assert librdkafka_config({"fetch.min.bytes": "1"})
 
 
 def test_who_looks_at_a_static_fleet_need_not_be_listed(tmp_path: Path) -> None:
