@@ -14,6 +14,7 @@ _PLAIN = {
     "string_type": "need a text, in quotes",
     "tuple_type": "need a list, in brackets",
 }
+_CHOICES = {"literal_error", "enum"}
 
 
 def place(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
@@ -34,5 +35,13 @@ def plain(error: Any, model: "type[BaseModel]") -> str | None:  # noqa: ANN401 -
 
 
 def message(error: Any) -> str:  # noqa: ANN401 -- as above
-    """Return pydantic's message, without its prefix to our own ones."""
+    """Return pydantic's message with the number or the choice that was given; our own messages without its prefix.
+
+    Other values are not repeated: one may be a password.
+    """
+    given = error.get("input")
+    if error["type"] in _CHOICES:
+        return f"{given!r}, need {error['ctx']['expected']}"
+    if error["type"] != "value_error" and isinstance(given, int | float):
+        return f"{error['msg']}, not {given!r}"
     return str(error["msg"]).removeprefix("Value error, ")

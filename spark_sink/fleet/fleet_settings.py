@@ -392,8 +392,7 @@ def _beside(config: Path, given: dict[str, Any]) -> dict[str, Any]:
 
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     if error["type"] == "union_tag_invalid":
-        return f"{place(error)}: kind must be 'kafka', 'redis' or 'static'"
+        return f"{place(error)}: kind {error['ctx']['tag']!r}, need 'kafka', 'redis' or 'static'"
     if (text := plain(error, FleetSettings)) is not None:
         return f"{place(error)}: {text}"
-    given = f", not {error['input']!r}" if isinstance(error.get("input"), int | float) else ""
-    return f"{place(error) or 'settings'}: {message(error)}{given}"
+    return f"{place(error) or 'settings'}: {message(error)}"

@@ -76,7 +76,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         ('"big.*" = 3', '"big.*" = true', "workers.patterns.big.*: true is not a number"),
         ('["a", "b"]', "true", "workers.overrides.t: true is not a number"),
         ('["a", "b"]', "[]", "override for 't'"),
-        ('kind = "static"', 'kind = "zookeeper"', "membership: kind must be 'kafka', 'redis' or 'static'"),
+        ('kind = "static"', 'kind = "zookeeper"', "membership: kind 'zookeeper', need 'kafka', 'redis' or 'static'"),
         ("[sources.one]", "[sources.one", "is not TOML"),
         ('agent = "a"', 'agent = ""', "agent: '' is no name"),
         ('name = "f"', 'name = " "', "name: ' ' is no name"),
@@ -99,7 +99,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         ('topics = ["t"]', 'topics = ["t", "a/b"]', "source 'two': no topic is named 'a/b'"),
         ('topics = ["t"]', 'topics = "t"', "sources.two.topics: need a list, in brackets"),
         ("default = 2", "default = 2\nweights = { t = -1.0 }", "weight of 't': -1.0, need a finite number"),
-        ("table =", 'balance = "bytes"\ntable =', "balance: "),
+        ("table =", 'balance = "bytes"\ntable =', "balance: 'bytes', need 'count' or 'volume'"),
         ("table =", 'balance = "volume"\ntable =', "balance = 'volume' needs the topics' volumes: set workers.topic"),
         (
             "table =",
