@@ -1,13 +1,15 @@
 """`azimuth fleet status`: live agents, the readers of each topic, and the next in line."""
 
 import json
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
 from spark_sink.cli._spellings import formerly
+from spark_sink.cli._texts import counted
 
 if TYPE_CHECKING:
     from spark_sink.fleet.fleet_status import FleetStatus
@@ -88,5 +90,14 @@ def _print(found: "FleetStatus") -> None:
         for agent, successor in line["next"].items():
             console.print(f"   when {agent} dies, {successor or 'no agent'} takes over", soft_wrap=True)
         console.print(f"   one more worker would be {line['added'] or 'none: all agents read it'}", soft_wrap=True)
+        if line["published"] is not None:
+            console.print(f"   {_scaled(line['published'])}", soft_wrap=True)
     for problem in value["problems"]:
         console.print(f"! {problem}", soft_wrap=True)
+
+
+def _scaled(published: dict[str, Any]) -> str:
+    """Return the autoscaler's number of a topic, with its reason."""
+    ago_s = time.time() - published["at_ms"] / 1000
+    why = f"{published['policy'] or 'no policy'}: {published['reason'] or 'no reason given'}"
+    return f"the autoscaler published {counted(published['workers'], 'worker')} {ago_s:.0f} s ago ({why})"

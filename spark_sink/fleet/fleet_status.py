@@ -24,7 +24,7 @@ from assignors.fleet import (
     with_zones,
 )
 from assignors.pauses import Pause, PausesFeed
-from assignors.scaling import WorkersFeed
+from assignors.scaling import ScaledTopic, WorkersFeed, WorkersRecord
 from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_lag import FleetLag, TopicFigures
 from spark_sink.fleet.fleet_settings import FleetSettings
@@ -45,6 +45,7 @@ class FleetStatus:
         problems: one sentence each.
         paused: the topics that are not read for now, by label.
         figures: lag and rate of all topics, by label.
+        published: the autoscaler's numbers of the topics in `lines`, by label; none without a workers topic.
     """
 
     membership: Membership
@@ -53,6 +54,7 @@ class FleetStatus:
     problems: Sequence[str]
     paused: Mapping[str, Pause] = field(default_factory=dict)
     figures: Mapping[str, TopicFigures] = field(default_factory=dict)
+    published: Mapping[str, WorkersRecord] = field(default_factory=dict)
 
     def value(self) -> dict[str, Any]:
         """Return a JSON value."""
@@ -74,7 +76,7 @@ class FleetStatus:
             },
             "paused": {label: asdict(pause) for label, pause in self.paused.items()},
             "figures": {label: asdict(one) for label, one in self.figures.items()},
-            "lines": [_line(line) for line in self.lines],
+            "lines": [_line(line, self.published.get(line.topic.label)) for line in self.lines],
             "problems": list(self.problems),
         }
 
@@ -99,7 +101,7 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
         paused = {label: pause for one in read for label, pause in one.items()}
     found, problems = once_each(topic for one in seen for topic in one.topics)
     problems += [problem for one in seen for problem in one.problems]
-    workers, unread = _workers(settings, watches, problems)
+    workers, records, unread = _workers(settings, watches, problems)
     if membership.view is None or not membership.view.members:
         raise FleetError(f"fleet {settings.name!r} has no living agent: start one with `azimuth agent`")
     figures = _figures(settings, watches)
@@ -112,7 +114,13 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
     problems += status_drift(membership.view, this, unread=unread)
     lines = [explain(decision, _find(found, name).identity, workers, settings.placement) for name in topics]
     return FleetStatus(
-        membership=membership, decision=decision, lines=lines, problems=problems, paused=paused, figures=figures
+        membership=membership,
+        decision=decision,
+        lines=lines,
+        problems=problems,
+        paused=paused,
+        figures=figures,
+        published=_published(records, settings.name, [line.topic for line in lines]),
     )
 
 
@@ -145,19 +153,27 @@ def _paused(settings: FleetSettings, source: str) -> dict[str, Pause]:
 
 def _workers(
     settings: FleetSettings, watches: Sequence[ClusterWatch], problems: list[str]
-) -> tuple[FleetWorkers, bool]:
-    """Return the workers, and whether the present ones could not be read."""
+) -> tuple[FleetWorkers, Mapping[ScaledTopic, WorkersRecord], bool]:
+    """Return the workers, the records of the workers topic, and whether the present workers could not be read."""
     feed = None
     if settings.workers.topic is not None:
         feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)
     try:
-        return WorkersNow.of(settings, feed)(watches), False
+        return WorkersNow.of(settings, feed)(watches), {} if feed is None else dict(feed.records), False
     except AssignorError as error:
         problems.append(str(error))
-        return settings.fleet_workers, True
+        return settings.fleet_workers, {}, True
     finally:
         if feed is not None:
             feed.close()
+
+
+def _published(
+    records: Mapping[ScaledTopic, WorkersRecord], group: str, topics: Sequence[FleetTopic]
+) -> dict[str, WorkersRecord]:
+    """Return the autoscaler's records of these topics, by label."""
+    found = {topic.label: records.get(ScaledTopic(topic.cluster, group, topic.name)) for topic in topics}
+    return {label: record for label, record in found.items() if record is not None}
 
 
 def _find(topics: Sequence[FleetTopic], name: str) -> FleetTopic:
@@ -168,12 +184,13 @@ def _find(topics: Sequence[FleetTopic], name: str) -> FleetTopic:
     return found[0]
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: Line, published: WorkersRecord | None) -> dict[str, Any]:
     return {
         "topic": line.topic.label,
         "identity": line.topic.identity,
         "next": line.next,
         "added": line.added,
+        "published": None if published is None else asdict(published),
         "places": [
             {"rank": one.rank, "agent": one.agent, "reads": one.reads, "reason": one.reason} for one in line.places
         ],
