@@ -1,6 +1,8 @@
 """Tables that refuse rows: logged at intervals and retried after a pause, by the labels of their topics."""
 
+import errno
 import logging
+import os
 import time
 from collections.abc import Collection
 
@@ -10,6 +12,8 @@ _PAUSE_S = 1.0
 _RECENT_S = 10.0
 _LASTING_S = 120.0
 """Longest time between two refusals of one fault: an attempt may have to wait for its storage."""
+# Arrow, delta-rs and pyiceberg have no common class for these errors, but all of them have the system's words.
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
 class RefusedTables:
@@ -25,14 +29,21 @@ class RefusedTables:
         self._since: dict[str, float] = {}
         self._again: set[str] = set()
         self._again_at = 0.0
+        self._full_at = float("-inf")
 
     def note(self, labels: Collection[str], error: Exception) -> None:
-        """Record that the table of these refuses; log it unless it was logged recently."""
+        """Record that the table of these refuses; log it unless it was logged recently.
+
+        A full disk refuses all tables: one line for all of them, and `problems` has each.
+        """
         now = time.monotonic()
+        full = any(words in str(error) for words in _FULL)
         for label in labels:
             _, before = self._refused.get(label, ("", float("-inf")))
-            if now - before >= _RECENT_S:
-                log.error("fleet: %s/%s: %s", self._source, label, error)
+            if now - max(before, self._full_at if full else before) >= _RECENT_S:
+                more = "; other tables on this disk are not logged, the status has each" if full else ""
+                log.error("fleet: %s/%s: %s%s", self._source, label, error, more)
+            self._full_at = now if full else self._full_at
             if now - before >= _LASTING_S or label not in self._since:
                 self._since[label] = now
             self._refused[label] = f"{self._source}/{label}: {error}", now
