@@ -127,3 +127,12 @@ def test_news_of_the_topic_are_read_at_once_and_to_the_end(monkeypatch: pytest.M
     assert feed.reads == [True, True]
     workers([])
     assert feed.reads == [True, True], "each message is read once"
+
+
+def test_an_override_of_a_file_for_no_topic_is_a_problem_once(tmp_path: Path) -> None:
+    """No error, because the topic may be created later; but a mistyped name would have no effect in silence."""
+    file = tmp_path / "overrides.json"
+    file.write_text('{"t": 3, "home/t": 2, "flihgts": 2}')
+    workers = WorkersNow(FleetWorkers(default=2), "f", file, None)([])
+    topics = [FleetTopic("c", "1", "t", "home"), FleetTopic("d", "2", "t", "plant")]
+    assert workers.unknown(topics, ["a"]) == ["override for 'flihgts': there is no such topic"]
