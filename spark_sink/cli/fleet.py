@@ -88,7 +88,7 @@ def _print(found: "FleetStatus") -> None:
             sign = "*" if place["reads"] else " "
             console.print(f" {sign} {place['rank']:>3} {place['agent']}: {place['reason']}", soft_wrap=True)
         for agent, successor in line["next"].items():
-            console.print(f"   when {agent} dies, {successor or 'no agent'} takes over", soft_wrap=True)
+            console.print(f"   when {agent} dies, {_heir(successor, readers=len(line['next']))}", soft_wrap=True)
         console.print(f"   one more worker would be {line['added'] or 'none: all agents read it'}", soft_wrap=True)
         if line["published"] is not None:
             console.print(f"   {_scaled(line['published'])}", soft_wrap=True)
@@ -101,3 +101,9 @@ def _scaled(published: dict[str, Any]) -> str:
     ago_s = time.time() - published["at_ms"] / 1000
     why = f"{published['policy'] or 'no policy'}: {published['reason'] or 'no reason given'}"
     return f"the autoscaler published {counted(published['workers'], 'worker')} {ago_s:.0f} s ago ({why})"
+
+
+def _heir(successor: str | None, *, readers: int) -> str:
+    if successor is not None:
+        return f"{successor} takes over"
+    return "the other readers divide its partitions" if readers > 1 else "no agent is left to read the topic"

@@ -144,9 +144,9 @@ def replay(
             continue
         rows, left, read = rows + done.rows, left + done.left, read + 1
         if not chosen.named or done.rows or done.left:
-            typer.echo(f"{address}: {done.rows} records brought in, {done.left} wait on")
+            typer.echo(f"{address}: {done.rows} records replayed, {done.left} still wait")
     if chosen.named:
-        typer.echo(f"{chosen.named}: {rows} records brought in, {left} wait on, of {read} tables{not_read(faults)}")
+        typer.echo(f"{chosen.named}: {rows} records replayed, {left} still wait, of {read} tables{not_read(faults)}")
     raise typer.Exit(2 if faults else 0)
 
 

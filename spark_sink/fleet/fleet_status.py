@@ -103,7 +103,7 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
     problems += [problem for one in seen for problem in one.problems]
     workers, records, unread = _workers(settings, watches, problems)
     if membership.view is None or not membership.view.members:
-        raise FleetError(f"fleet {settings.name!r} has no living agent: start one with `azimuth agent`")
+        raise FleetError(f"fleet {settings.name!r} has no live agent: start one with `azimuth agent`")
     figures = _figures(settings, watches)
     found = with_zones(found, agreed_zones(membership.view, found) if settings.prefer_zones else None)
     decision = decide(membership.view, found, workers, settings.placement)

@@ -179,7 +179,7 @@ FLEET_COMMANDS = [
     (("repair", "--dry-run", "--within-files"), "1 double rows of 3 tables would be removed"),
     (("quarantine", "list"), "0 records wait in quarantine, of 3 tables"),
     (("quarantine", "show"), "no such record waits in quarantine"),
-    (("quarantine", "replay"), "0 records brought in, 0 wait on, of 3 tables"),
+    (("quarantine", "replay"), "0 records replayed, 0 still wait, of 3 tables"),
 ]
 
 
@@ -223,7 +223,7 @@ def test_a_source_whose_store_does_not_answer_stops_no_other(
         (("verify",), "0 rows in 0 tables, 0 duplicates, 0 missing"),
         (("repair",), "0 double rows of 0 tables were removed"),
         (("quarantine", "list"), "0 records wait in quarantine, of 0 tables"),
-        (("quarantine", "replay"), "0 records brought in, 0 wait on, of 0 tables"),
+        (("quarantine", "replay"), "0 records replayed, 0 still wait, of 0 tables"),
     ],
 )
 def test_tables_that_cannot_be_read_are_not_in_the_total(

@@ -290,7 +290,7 @@ def test_the_command_lists_shows_and_replays(table: str) -> None:
     shown = run(app, ["quarantine", "show", table, "--offset", "5"]).output
     assert "t/0 offset 5: Bad: no number" in shown
     assert "value: 5" in shown
-    assert "3 records brought in, 0 wait on" in run(app, ["quarantine", "replay", table]).output
+    assert "3 records replayed, 0 still wait" in run(app, ["quarantine", "replay", table]).output
     assert "0 records wait" in run(app, ["quarantine", "list", table]).output
     failed = run(app, ["quarantine", "replay", table, "--repair", "no.such:thing"]).exception
     assert isinstance(failed, OptionError)

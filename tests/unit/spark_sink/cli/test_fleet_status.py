@@ -1,0 +1,30 @@
+"""The text of `azimuth fleet status --explain`."""
+
+import pytest
+
+from assignors.fleet import Agent, FleetTopic, FleetWorkers, Membership, View, decide, explain
+from spark_sink.cli import fleet
+from spark_sink.fleet.fleet_status import FleetStatus
+
+TOPIC = FleetTopic("c", "id-1", "orders", "home")
+
+
+@pytest.mark.parametrize(
+    ("agents", "workers", "says"),
+    [
+        ("a", 1, "when a dies, no agent is left to read the topic"),
+        ("ab", 2, "when a dies, the other readers divide its partitions"),
+        ("abcd", 3, "takes over"),
+        ("ab", 1, "next in line: the topic has its 1 reader\n"),
+        ("abc", 2, "next in line: the topic has its 2 readers\n"),
+    ],
+)
+def test_the_heirs_of_a_reader(agents: str, workers: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where all agents read a topic, "no agent takes over" looked like partitions without a reader."""
+    policy = FleetWorkers(default=workers)
+    decision = decide(View(tuple(Agent(one) for one in agents), 1), [TOPIC], policy)
+    lines = [explain(decision, TOPIC.identity, policy)]
+    fleet._print(
+        FleetStatus(membership=Membership(view=decision.view, beats={}), decision=decision, lines=lines, problems=())
+    )
+    assert says in capsys.readouterr().out
