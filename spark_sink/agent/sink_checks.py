@@ -110,7 +110,7 @@ def questions(settings: AgentSettings, answer_s: float = ANSWER_S) -> list[Check
         ask = Check(
             subject="workers",
             place=servers,
-            ask=lambda: brokers.topics([name], None, "--workers-topic"),
+            ask=lambda: brokers.workers_topic(name, "--workers-topic"),
             after="brokers",
         )
         found.append(ask)

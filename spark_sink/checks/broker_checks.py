@@ -56,13 +56,14 @@ class BrokerChecks:
         self._admin = AdminClient(self._kafka)
         return f"{self.servers}: {len(found.brokers)} brokers of cluster {found.cluster_id}"
 
-    def topics(self, names: Iterable[str], pattern: str | None, setting: str) -> str:
+    def topics(self, names: Iterable[str], pattern: str | None, setting: str, creation: str = "create it") -> str:
         """Check that the selected topics exist, and that this user may read them.
 
         Args:
             names: topics by name.
             pattern: adds the topics whose whole name matches.
             setting: the setting that names them, for messages.
+            creation: how an absent topic is created, for messages.
 
         Raises:
             JoinError: the user has no right to a topic.
@@ -76,7 +77,7 @@ class BrokerChecks:
         if refused:
             raise JoinError(f"{_topics(refused)} on {self.servers}: this user may not read there: allow it READ")
         if absent:
-            way = proposal(absent[0], self._names) or f"create it, or check {setting}"
+            way = proposal(absent[0], self._names) or f"{creation}, or check {setting}"
             raise LaterError(f"{_topics(absent)} on {self.servers}: there is no such topic; {way}")
         if pattern and not matched and not named:
             raise LaterError(
@@ -84,6 +85,21 @@ class BrokerChecks:
                 f"may see: whole names must match; check {setting}"
             )
         return f"{self.servers}: {_topics([*named, *matched])}"
+
+    def workers_topic(self, name: str, setting: str) -> str:
+        """Check that the topic of the autoscaler exists, and that this user may read it.
+
+        Args:
+            name: the topic.
+            setting: the setting that names it, for messages.
+
+        Raises:
+            JoinError: the user has no right to the topic.
+            LaterError: the topic does not exist.
+            ClusterError: the brokers do not describe the topic.
+        """
+        # Created by hand it would not be compacted.
+        return self.topics([name], None, setting, "start `azimuth autoscale --apply`, which creates it")
 
     def group(self, group: str) -> str:
         """Check that this user may join a group; a coordinator that does not answer yet is no fault.

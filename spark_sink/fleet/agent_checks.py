@@ -43,7 +43,7 @@ def questions(settings: FleetSettings) -> list[Check]:
 
         def workers() -> str:
             home.reached()
-            return home.topics([topic], None, "workers.topic")
+            return home.workers_topic(topic, "workers.topic")
 
         found.append(Check(subject="workers", place=home.servers, ask=workers))
     if (overrides := settings.workers.file) is not None:
