@@ -328,7 +328,9 @@ class KafkaMembers:
                     log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, state.standing.value)
                 self._cell.change(standing=standing, reason="")
             return
-        self._note(standing, f"the home cluster does not answer; {_does(standing)}")
+        # The two look alike: a rebalance is answered only when all live members have joined again.
+        silence = "the fleet's group does not answer: the home cluster is away, or a rebalance waits for a dead agent"
+        self._note(standing, f"{silence}; {_does(standing)}")
 
     def _hear(self, made: Round) -> None:
         self._heard, self._final = True, False

@@ -120,6 +120,14 @@ def test_a_connection_without_a_join_is_no_answer_of_the_group(world: World) -> 
     assert world.members.state().reason
 
 
+def test_a_group_that_is_silent_is_not_taken_for_a_cluster_that_is_away(world: World) -> None:
+    """An agent that is killed in a rebalance delays it by its session; the log sent people to a healthy cluster."""
+    world.now += 60
+    world.members._look(world.member)
+    world.expect(Standing.UNREACHABLE, reads=True)
+    assert "a rebalance waits for a dead agent; the last view stays" in world.members.state().reason
+
+
 def test_a_coordinator_that_is_silent_is_left_after_a_session(world: World) -> None:
     """Another broker takes the group over after about that time; kafka-python's own limit is half a minute."""
     assert world.member.config["request_timeout_ms"] == world.member.config["session_timeout_ms"] == 10_000
