@@ -228,11 +228,14 @@ def status(
 def _print(found: "list[Standing]") -> None:
     from spark_sink.cli import _output  # noqa: PLC0415 -- rich loads slowly
 
-    columns = ("cluster", "partition", "owner", "lease", "picked", "due", "epoch", "offset", "rec/s")
-    console, table = _output.console(), _output.table(*columns, names=columns[:3])
+    # An id of a cluster has 22 characters: in each row it left so little room that the topics took several lines.
+    clusters = {one.cluster for one in found}
+    first = ("cluster",) if len(clusters) > 1 else ()
+    columns = (*first, "partition", "owner", "lease", "picked", "due", "epoch", "offset", "rec/s")
+    console, table = _output.console(), _output.table(*columns, names=("cluster", "partition", "owner"))
     for one in found:
         table.add_row(
-            one.cluster,
+            *((one.cluster,) if first else ()),
             f"{one.topic}/{one.partition}",
             one.owner or "-",
             f"{one.lease_s:.1f} s" if one.held else f"free {one.free_s:.0f} s",
@@ -245,8 +248,9 @@ def _print(found: "list[Standing]") -> None:
     console.print(table)
     owners = {one.owner for one in found if one.held}
     waits = [one.free_s for one in found if not one.held and one.due_s <= 0]
+    where = f"cluster {clusters.pop()}: " if len(clusters) == 1 else ""
     console.print(
-        f"{len(found)} partitions, {sum(one.held for one in found)} held by {len(owners)} jobs, "
+        f"{where}{len(found)} partitions, {sum(one.held for one in found)} held by {len(owners)} jobs, "
         f"{len(waits)} free and due" + (f", the longest for {max(waits):.1f} s" if waits else ""),
         soft_wrap=True,
     )

@@ -8,9 +8,9 @@ from assignors.claims import Standing
 from spark_sink.cli import _output, claims
 
 
-def _standing(topic: str, owner: str) -> Standing:
+def _standing(topic: str, owner: str, cluster: str = "production") -> Standing:
     return Standing(
-        cluster="production",
+        cluster=cluster,
         topic=topic,
         partition=17,
         owner=owner,
@@ -40,6 +40,23 @@ def test_who_holds_what_fits_80_columns_with_every_name_whole(
     cells = ["".join(line[a:b].strip() for line in lines[1:-1]) for a, b in pairwise(places)]
     assert cells == [f"{topic}/17", owner]
     assert "1234567890" in lines[1]
+
+
+def test_one_cluster_takes_no_column(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kafka's ids have 22 characters: beside such a column short names of topics took two lines each."""
+    monkeypatch.setenv("COLUMNS", "80")
+    cluster = "sN8pbylNQg-8J_5g05F6_g"
+    claims._print([_standing("machines.m00", "job-1", cluster)] * 2)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["partition", *["machines.m00/17"] * 2, "cluster"]
+    assert lines[-1].startswith(f"cluster {cluster}: 2 partitions")
+
+
+def test_several_clusters_take_a_column(capsys: pytest.CaptureFixture[str]) -> None:
+    """One table of claims may serve several clusters, whose topics may have the same names."""
+    claims._print([_standing("t", "job-1", "east"), _standing("t", "job-1", "west")])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["cluster", "east", "west", "2"]
 
 
 def test_names_with_brackets_are_text(capsys: pytest.CaptureFixture[str]) -> None:
