@@ -132,7 +132,10 @@ class Capacity:
             return Proposal(workers=more, reason=self._reason(view, needed, drain_s, more))
         fewer, needed, ahead_s = self._fewer(view, state, deadline_s, rate)
         promised = f"; for what the trend brings in {ahead_s / 60:.0f} min, when it would have paid" if ahead_s else ""
-        return Proposal(workers=fewer, reason=self._reason(view, needed, deadline_s, fewer) + promised)
+        # Without it the sentence of a burst contradicts itself: it keeps one worker, and names a demand of several.
+        above = needed.sum() > fewer * rate
+        calm = f"; more only if a record would soon be {self.patience * deadline_s:.0f} s old" if above else ""
+        return Proposal(workers=fewer, reason=self._reason(view, needed, deadline_s, fewer) + promised + calm)
 
     def projected_age_s(self, view: View, arriving: F64, rate: float) -> float:
         """Project the age of the oldest unread record in `ahead_s` without a change, in seconds.

@@ -101,6 +101,15 @@ def over_an_hour(rates: F64) -> Window:
     return Window(times_s=times, start=np.zeros_like(end), end=end, committed=end)
 
 
+def test_a_number_below_the_demand_says_why_it_is_kept(steady: MakeWindow) -> None:
+    """The records are too young for another worker; the sentence named a demand above the number and no reason."""
+    ours = Scaler(policy=Capacity(), limits=(Bounds(),), worker_rate=20.0)
+    busy = decide(ours, steady([10.0] * 4, [10.0] * 4, [0] * 4), State(workers=1))
+    assert (busy.workers, busy.reason.endswith("; more only if a record would soon be 165 s old")) == (1, True), busy
+    calm = decide(ours, steady([4.0] * 4, [4.0] * 4, [0] * 4), State(workers=1))
+    assert (calm.workers, "more only if" in calm.reason) == (1, False), calm
+
+
 def test_a_dip_in_a_rising_load_takes_nobody_away() -> None:
     """6,500 a second are less than 8 workers of 4 partitions need; but it was more, and will be."""
     scaler = Scaler(policy=Capacity(), worker_rate=1000.0)
