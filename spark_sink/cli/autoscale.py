@@ -12,6 +12,7 @@ import typer
 
 from spark_sink.cli._http_options import Certificate, Key, Token, refuse_without_http
 from spark_sink.cli._log_options import Format, logged
+from spark_sink.cli._texts import counted
 from spark_sink.monitoring.logs.line_format import LogFormat
 
 if TYPE_CHECKING:
@@ -209,7 +210,8 @@ def _say(made: "list[Decision]", *, apply: bool, tell: "Tell" = _printed) -> Non
         if one in silent:
             continue
         if one.workers != one.before:
-            text = f"{'' if apply else 'dry run: '}{one.topic}: {one.before} -> {one.workers} workers: {one.reason}"
+            number = counted(one.workers, "worker")
+            text = f"{'' if apply else 'dry run: '}{one.topic}: {one.before} -> {number}: {one.reason}"
             tell(text, one.topic)
         else:
-            tell(f"{one.topic}: {one.workers} workers kept: {one.reason}", one.topic)
+            tell(f"{one.topic}: {counted(one.workers, 'worker')} kept: {one.reason}", one.topic)

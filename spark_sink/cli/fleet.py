@@ -69,7 +69,8 @@ def _print(found: "FleetStatus") -> None:
     connections = value["connections"]
     departed = f", departed: {', '.join(value['departed'])}" if value["departed"] else ""
     console.print(
-        f"view {value['version']}: {len(value['agents'])} agents, {len(value['topics'])} topics{departed}\n"
+        f"view {value['version']}: {counted(len(value['agents']), 'agent')}, "
+        f"{counted(len(value['topics']), 'topic')}{departed}\n"
         f"connections: {connections['agent_topic']} agent to topic (all to all: {connections['all_to_all']}), "
         f"{connections['agent_cluster']} agent to cluster",
         soft_wrap=True,

@@ -12,7 +12,7 @@ from spark_sink.cli._fleet_file import load_fleet
 from spark_sink.cli._pairs import pairs, storage_pairs
 from spark_sink.cli._reasons import reasoned
 from spark_sink.cli._tables import Fleet, Storage
-from spark_sink.cli._texts import given, servers
+from spark_sink.cli._texts import counted, given, servers
 
 if TYPE_CHECKING:
     from spark_sink.kafka.group_lag import TopicLag
@@ -146,7 +146,7 @@ def _lag_of_fleet(file: Path, options: dict[str, str], *, as_json: bool) -> NoRe
     else:
         known = f"{total} records behind" if unknown < len(settings.sources) else "lag unknown"
         more = f"; the lag of {unknown} is unknown" if 0 < unknown < len(settings.sources) else ""
-        typer.echo(f"fleet {settings.name!r}: {known}, {len(settings.sources)} sources{more}")
+        typer.echo(f"fleet {settings.name!r}: {known}, {counted(len(settings.sources), 'source')}{more}")
     raise typer.Exit(2 if unknown else 0)
 
 

@@ -85,7 +85,7 @@ def test_a_dry_run_writes_nothing_to_the_cluster(cluster: Cluster, tmp_path: Pat
     dry = autoscale(cluster, tmp_path, name)
     assert dry.returncode == 0, dry.stderr
     assert "workers kept, as the group has never committed: 4 of 5 topics" in dry.stdout
-    assert f"{topics[0]}: 1 workers kept: " in dry.stdout
+    assert f"{topics[0]}: 1 worker kept: " in dry.stdout
     assert state() == before
     applied = autoscale(cluster, tmp_path, name, "--apply")
     assert applied.returncode == 0, applied.stderr
@@ -96,7 +96,7 @@ def test_a_dry_run_writes_nothing_to_the_cluster(cluster: Cluster, tmp_path: Pat
     more = autoscale(cluster, tmp_path, name, least=2)  # from the numbers in force
     assert f"dry run: {topics[0]}: 1 -> 2 workers" in more.stdout
     assert state() == after
-    assert f"{topics[0]}: 1 workers kept: " in autoscale(cluster, tmp_path, name).stdout
+    assert f"{topics[0]}: 1 worker kept: " in autoscale(cluster, tmp_path, name).stdout
     consumer.close()
 
 

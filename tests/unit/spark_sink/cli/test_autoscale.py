@@ -43,7 +43,7 @@ def test_topics_without_a_commit_are_summed_up(capsys: pytest.CaptureFixture[str
         "workers kept, as the group has never committed: "
         "224 of 225 topics (flights.000, flights.001, flights.002 and 221 more)"
     )
-    assert second.startswith("read: 1 workers kept: ")
+    assert second.startswith("read: 1 worker kept: ")
 
 
 def test_few_names_are_said_in_full(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,5 +74,5 @@ def test_in_json_a_decision_is_a_line_of_the_log_with_its_topic(capsys: pytest.C
     said = capsys.readouterr()
     line = json.loads(said.err)
     assert (line["level"], line["logger"], line["topic"]) == ("info", "azimuth.scaling", "read")
-    assert line["message"].startswith("read: 1 workers kept: ")
+    assert line["message"].startswith("read: 1 worker kept: ")
     assert not said.out
