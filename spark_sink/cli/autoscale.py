@@ -110,12 +110,14 @@ def _rounds(
 
     def after_round(made: "list[Decision]") -> None:
         nonlocal decided
+        _say(made, apply=apply, tell=tell, each=not decided)
         decided |= bool(made)
-        _say(made, apply=apply, tell=tell)
         _note(figures, settings, evaluator.groups, tell)
         if once:
             stopped.set()
 
+    if not apply:
+        tell("dry run: decisions go to the journal and to this output; --apply publishes them")
     with ExitStack() as clients:
         address, access = http
         if address is not None:
@@ -199,19 +201,21 @@ def _note(
             tell(f"{group}: {needed.agents} agents needed: {needed.reason}")
 
 
-def _say(made: "list[Decision]", *, apply: bool, tell: "Tell" = _printed) -> None:
+def _say(made: "list[Decision]", *, apply: bool, tell: "Tell" = _printed, each: bool = True) -> None:
+    """Print the decisions of a round; topics that keep their workers `each` on its own, or all in one line."""
     from assignors.scaling import abbreviated  # noqa: PLC0415 -- as above
 
     silent = [one for one in made if one.workers == one.before and one.view.never_committed]
+    kept = [one for one in made if one.workers == one.before and not one.view.never_committed]
     if silent:
         names = abbreviated([one.topic for one in silent])
         tell(f"workers kept, as the group has never committed: {len(silent)} of {len(made)} topics ({names})")
     for one in made:
-        if one in silent:
-            continue
         if one.workers != one.before:
             number = counted(one.workers, "worker")
             text = f"{'' if apply else 'dry run: '}{one.topic}: {one.before} -> {number}: {one.reason}"
             tell(text, one.topic)
-        else:
+        elif each and not one.view.never_committed:
             tell(f"{one.topic}: {counted(one.workers, 'worker')} kept: {one.reason}", one.topic)
+    if kept and not each:
+        tell(f"workers kept: {len(kept)} of {len(made)} topics; `azimuth autoscale explain TOPIC` has the reasons")

@@ -67,6 +67,16 @@ def test_a_group_that_was_not_observed_as_a_whole_keeps_its_agents(capsys: pytes
     assert {group: found["agents"] for group, found in figures.agents().items()} == {"ingest": 4, "other": 1}
 
 
+def test_later_rounds_sum_up_the_topics_that_keep_their_workers(capsys: pytest.CaptureFixture[str]) -> None:
+    """Hundreds of topics would fill the log with the same lines, four times a minute."""
+    made = [decision("one", 900), decision("two", 900), decision("new", NEVER)]
+    _say(made, apply=True, each=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "workers kept, as the group has never committed: 1 of 3 topics (new)",
+        "workers kept: 2 of 3 topics; `azimuth autoscale explain TOPIC` has the reasons",
+    ]
+
+
 def test_in_json_a_decision_is_a_line_of_the_log_with_its_topic(capsys: pytest.CaptureFixture[str]) -> None:
     """A log collector takes no lines of another form, and a decision on standard output would be one."""
     with process_log(LineFormat(LogFormat.JSON)):
