@@ -92,6 +92,7 @@ class ClaimedIngest:
                     stop.wait(self._settings.idle_s)
             return None if self._backlog is None else self._ending(self._backlog, Round(), over=True)
         finally:
+            self._progress.end()
             self.close()
 
     def _ending(self, backlog: StartBacklog, done: Round, *, over: bool = False) -> Ending | None:

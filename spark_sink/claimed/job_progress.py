@@ -1,4 +1,4 @@
-"""The progress log of a job: a line every ten seconds in which rows were written, and one when there are no more."""
+"""The progress log of a job: a line every ten seconds with rows, one when there are no more, and one at the end."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ class JobProgress:
         self._say = say
         self._clock = clock
         self._since = clock()
-        self._rows = 0
+        self._rows = self._total = 0
         self._quiet = False
         self._all_read = True
         self._late: tuple[float, str] = (0.0, "")
@@ -32,6 +32,7 @@ class JobProgress:
             all_read: whether the round claimed partitions and could read them all.
         """
         self._rows += rows
+        self._total += rows
         self._all_read &= all_read
         self._late = max(self._late, *((seconds, topic) for topic, seconds in late_s.items()), (0.0, ""))
         passed = self._clock() - self._since
@@ -46,3 +47,7 @@ class JobProgress:
             late = f", the oldest unread record was {seconds:.0f} s old ({topic})" if seconds else ""
             self._say(f"claims: {self._rows} rows written ({self._rows / passed:.0f}/s){late}")
         self._since, self._rows, self._late, self._all_read = self._clock(), 0, (0.0, ""), True
+
+    def end(self) -> None:
+        """Log the number of rows since the start."""
+        self._say(f"claims: the job ends; it has written {self._total} rows")

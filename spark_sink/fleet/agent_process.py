@@ -98,6 +98,7 @@ def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -
     if settings.status_file is not None:
         with contextlib.suppress(OSError):  # already reported
             write_status(settings.status_file, agent.status())
+    log.info("fleet: agent %r has ended", settings.agent)
 
 
 def build(settings: FleetSettings, counts: OpsCounts | None = None) -> FleetAgent:

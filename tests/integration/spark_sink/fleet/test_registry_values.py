@@ -139,6 +139,7 @@ def agent(root: Path, name: str, cluster: Cluster, form: Format, url: str) -> It
         fleet.start("a")
         yield root / "lake" / "home", lambda: fleet.log("a")
         assert fleet.stop() == {"a": 0}
+        assert fleet.log("a").rstrip().endswith("agent 'a' has ended")
 
 
 @contextmanager

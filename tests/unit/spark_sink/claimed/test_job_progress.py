@@ -22,6 +22,8 @@ def test_a_line_sums_up_the_rounds_of_ten_seconds() -> None:
     now[0] = 50
     progress.note(10, {"x": 0.0})
     assert said[2:] == ["claims: 10 rows written (1/s)"]
+    progress.end()
+    assert said[3:] == ["claims: the job ends; it has written 210 rows"]
 
 
 def test_a_job_that_reads_nothing_does_not_claim_that_there_is_nothing() -> None:
