@@ -135,7 +135,7 @@ def test_a_topic_whose_table_refuses_is_1(cluster: Cluster, tmp_path: Path, name
     """The others are read."""
     jobs = Crontab(name, tmp_path, cluster, "{topic}")
     (tmp_path / f"{name}.0").write_text("in the way")
-    assert jobs.code("--max-runtime", "40") == 1, jobs.log()
+    assert jobs.code("--max-runtime", "20") == 1, jobs.log()
     assert all(verify(str(tmp_path / f"{name}.{n}"), name).rows == RECORDS for n in range(1, TOPICS)), jobs.log()
 
 
