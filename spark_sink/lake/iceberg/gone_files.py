@@ -1,6 +1,7 @@
 """Bad rows that commits name, and whose files are gone: no reader could open a quarantine that lists them."""
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,9 +22,11 @@ def exists(table: "Table", path: str) -> bool:
     return bool(table.io.new_input(path).exists())
 
 
-def began_ms(quarantine: "Table") -> int:
-    """Return the time of the oldest version of a table that its metadata names, ms since 1970."""
+def began_ms(quarantine: "Table") -> float:
+    """Return the time of the oldest version of a table, ms since 1970; -inf if its metadata names later ones only."""
     metadata = quarantine.metadata
+    if min((one.sequence_number or 0 for one in metadata.snapshots), default=0) > 1:
+        return -math.inf  # the first snapshot has expired, so the table may be much older
     former = [one.timestamp_ms for one in metadata.metadata_log] + [one.timestamp_ms for one in quarantine.history()]
     return min([metadata.last_updated_ms, *former])
 

@@ -10,7 +10,7 @@ import pytest
 from spark_sink.errors import ConflictError, TableError
 from spark_sink.formats.bad_rows import COLUMN, quarantine_of
 from spark_sink.lake.iceberg.catalogs import open_catalog
-from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.iceberg.iceberg_table import PROPERTIES, IcebergTable
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, LostRecordsError, Snapshot
@@ -116,12 +116,25 @@ def _die_between_the_commits(root: Path, begin: int) -> None:
         path.unlink()
 
 
-@pytest.mark.parametrize("others", [False, True], ids=["no record yet", "records of another group"])
-def test_first_bad_rows_whose_files_are_gone_are_refused(tmp_path: Path, *, others: bool) -> None:
+def _forget_the_beginning(root: Path) -> None:
+    """Let the first snapshot of the quarantine expire, and its first metadata files."""
+    quarantine = open_catalog("lake", warehouse(root)).load_table(("raw", "events_quarantine"))
+    first = min(quarantine.metadata.snapshots, key=lambda one: one.sequence_number or 0)
+    quarantine.maintenance.expire_snapshots().by_id(first.snapshot_id).commit()
+    for number in range(int(PROPERTIES["write.metadata.previous-versions-max"])):
+        with quarantine.transaction() as change:
+            change.set_properties({"number": str(number)})
+
+
+@pytest.mark.parametrize("others", [0, 1, 2], ids=["no record yet", "records of another group", "and it is old"])
+def test_first_bad_rows_whose_files_are_gone_are_refused(tmp_path: Path, others: int) -> None:
     """The quarantine has no record of the group, as one that was dropped; but this one is older than the files."""
     if others:
         _written(tmp_path, group="h", topic="u")
     _die_between_the_commits(tmp_path, 0)
+    if others > 1:
+        _written(tmp_path, 10, group="h", topic="u")
+        _forget_the_beginning(tmp_path)
     for begin in (10, 20):
         with pytest.raises(LostRecordsError, match=r"3 bad records .* are gone, such as part-.*drop it"):
             _written(tmp_path, begin)
