@@ -54,7 +54,7 @@ def refuse_other_past(name: str, metadata: "TableMetadata", state: State) -> Non
         raise TableError(
             f"{name}: the positions are those of snapshot {state.snapshot}, and snapshot {later} stored later ones: "
             f"the property {PROPERTY} was put back from a metadata file that is too old, and records would come twice. "
-            f"Nothing was written. Restore the property from the newest metadata file with the snapshot {later}"
+            f"Nothing was written. Restore the property from the first metadata file with the snapshot {later}"
         )
 
 

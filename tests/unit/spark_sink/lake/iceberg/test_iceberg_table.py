@@ -1,6 +1,7 @@
 """Iceberg tables: the commit is never repeated, and what other writers do to the table is seen."""
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -234,6 +235,21 @@ def test_a_table_whose_positions_are_not_those_of_its_rows_is_refused(
     for writer in (table, _table(tmp_path)):
         with pytest.raises(TableError, match=said):
             commit(writer, batch)
+
+
+def test_the_metadata_file_that_the_error_names_has_the_positions(tmp_path: Path) -> None:
+    """The newest file with that snapshot is the one whose property is wrong."""
+    table = _made(tmp_path, rows=3)
+    table.swap(_look(table), _change(6, iceberg_file(tmp_path, A, range(3, 6))))
+    _put_an_older_property_back(tmp_path)
+    with pytest.raises(TableError, match="records would come twice") as refused:
+        _table(tmp_path).refresh()
+    (snapshot,) = re.findall(r"from the first metadata file with the snapshot (\d+)$", str(refused.value))
+    files = map(StaticTable.from_metadata, (one.metadata_file for one in peer(tmp_path).metadata.metadata_log))
+    named = next(one for one in files if one.metadata.snapshot_by_id(int(snapshot)) is not None)
+    with peer(tmp_path).transaction() as change:
+        change.set_properties({PROPERTY: named.properties[PROPERTY]})
+    assert _look(_table(tmp_path)).positions == {A: 6}
 
 
 def test_rows_that_a_rollback_took_back_after_the_look_are_not_passed_over(tmp_path: Path) -> None:
