@@ -5,20 +5,24 @@ positions are past the batch, so the second one would look like a replay, and it
 leaves a number in the table, in the same commit as its rows. Spark calls the function once for a batch in each run of
 the query: a number of the same run means a second write, and one of an earlier run that the batch is repeated.
 
-A refused second write leaves the number of its batch. When a later run repeats this batch with more rows than the first
-write had, then the function was changed to write all rows at once, and those of the second write are still missing.
+A refused second write leaves the number of its batch. When a later run repeats this batch with other rows than those of
+the first write, then the function was changed, to write all rows at once or the second part only. The rows of the
+second write are still missing.
 """
 
 import secrets
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from assignors.hashing import hash64
 from spark_sink.errors import TableError
+from spark_sink.lake.table_contract import DataFile, Span
+from spark_sink.ranges.batch_offset import TopicPartition
 
 _CALL_BITS, _WRITE_BITS = 31, 32  # the log of a Delta table stores signed numbers of 64 bits
-_ROWS, _REFUSED = ".rows", ".refused"  # after the name of the query: rows of its last write, batch of a refused one
+# After the name of the query: the part of its last write that moved positions, and the batch of a refused one.
+_PART, _REFUSED = ".part", ".refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +54,13 @@ class BatchWrite:
         number = call << _WRITE_BITS | secrets.randbits(_WRITE_BITS)
         return cls(query=f"{hash64(checkpoint):016x}", batch=batch, call=call, number=number)
 
-    def noted(self, rows: int) -> dict[str, int]:
-        """Return the numbers that this write leaves in the table, with its number of rows if it has some."""
-        return {self.query: self.number} | ({f"{self.query}{_ROWS}": rows} if rows else {})
+    def noted(self, part: int | None) -> dict[str, int]:
+        """Return the numbers that this write leaves in the table.
+
+        Args:
+            part: of `part_of`; None for a replay, because the first write has left its own.
+        """
+        return {self.query: self.number} | ({} if part is None else {f"{self.query}{_PART}": part})
 
     def refused(self) -> dict[str, int]:
         """Return the numbers that this write leaves in the table if it is refused."""
@@ -78,25 +86,39 @@ class BatchWrite:
             "table at once, for example with DataFrame.unionByName, or write to another table"
         )
 
-    def refuse_rest(self, table: str, known: Mapping[str, int], rows: int) -> None:
+    def refuse_rest(self, table: str, known: Mapping[str, int], part: int, rows: int) -> None:
         """Refuse a repeated batch if rows of it are missing, because they came in a second write.
 
         Args:
             table: its name.
             known: the numbers that the writes of each query have left in the table.
-            rows: number of rows of this write; the table's positions are past all of them.
+            part: of `part_of`, of this write; the table's positions are past all of its rows.
+            rows: number of rows of this write.
 
         Raises:
-            TableError: an earlier run has written fewer rows of this batch, and its second write was refused.
+            TableError: an earlier run has written other rows of this batch, and its second write was refused.
         """
-        before = known.get(f"{self.query}{_ROWS}", rows)
-        if known.get(f"{self.query}{_REFUSED}") == self.batch and before < rows:
+        refused = known.get(f"{self.query}{_REFUSED}") == self.batch
+        if refused and rows and known.get(f"{self.query}{_PART}", part) != part:
             raise TableError(
-                f"{table}: an earlier run wrote {before} of the {rows} rows of batch {self.batch} here, and its second "
-                "write was refused; the table's positions are past the others, so they would be lost; nothing was "
-                "written. RESTORE the version before that batch, run `azimuth rewind`, and start again; or leave these "
-                "rows out with a new checkpoint"
+                f"{table}: an earlier run wrote another part of batch {self.batch} here than these {rows} rows, and "
+                "its second write was refused; the table's positions are past all of them, so those that it lacks "
+                "would be lost; nothing was written. RESTORE a Delta table to the version before that batch, run "
+                "`azimuth rewind`, and start again; or leave these rows out with a new checkpoint"
             )
+
+
+def part_of(files: Iterable[DataFile]) -> int:
+    """Return a number that tells the rows of these files from other rows of the batch, in whatever files they are.
+
+    Two parts have no row in common, so their first offsets differ, or their partitions.
+    """
+    found: dict[TopicPartition, Span] = {}
+    for file in files:
+        for key, span in file.spans.items():
+            before = found.get(key, Span(span.first, span.last, 0))
+            found[key] = Span(min(before.first, span.first), max(before.last, span.last), before.rows + span.rows)
+    return hash64(repr(sorted((*key, span.first, span.last, span.rows) for key, span in found.items()))) >> 1
 
 
 def run_of_write(runs: set[str], batch: int) -> str:

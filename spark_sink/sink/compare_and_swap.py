@@ -16,7 +16,7 @@ from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Trim, Verdict, decide
-from spark_sink.sink.batch_writes import BatchWrite
+from spark_sink.sink.batch_writes import BatchWrite, part_of
 
 ATTEMPTS = 100
 _FAILURES = 3
@@ -103,7 +103,7 @@ def commit(
             continue
         decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
         if batch.write is not None and decision.empty:
-            batch.write.refuse_rest(table.name, snapshot.writes, rows_of_write)
+            batch.write.refuse_rest(table.name, snapshot.writes, _part(batch), rows_of_write)
         files = [*decision.keep, *_copies(table, decision.trim, good_copies)]
         bad = [*decision.keep_bad, *(_copies(quarantine, decision.trim_bad, bad_copies) if quarantine else ())]
         quarantined = _quarantined(bad, decision, snapshot)
@@ -164,6 +164,10 @@ def _is_unrecorded(batch: Batch, snapshot: Snapshot) -> bool:
 
 def _rows_of_write(batch: Batch) -> int:
     return sum(file.rows for file in (*batch.files, *batch.bad))
+
+
+def _part(batch: Batch) -> int:
+    return part_of((*batch.files, *batch.bad))
 
 
 def _refused(write: BatchWrite, batch: Batch, snapshot: Snapshot) -> Change:
@@ -232,7 +236,7 @@ def _change(
         note=note,
         identities=decision.identities,
         quarantined=quarantined,
-        writes=batch.write.noted(_rows_of_write(batch)) if batch.write is not None else {},
+        writes=batch.write.noted(None if decision.empty else _part(batch)) if batch.write is not None else {},
     )
 
 
