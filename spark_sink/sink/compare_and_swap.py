@@ -108,7 +108,7 @@ def commit(
         bad = [*decision.keep_bad, *(_copies(quarantine, decision.trim_bad, bad_copies) if quarantine else ())]
         quarantined = _quarantined(bad, decision, snapshot)
         rows = sum(file.rows for file in files)
-        if not decision.empty or _is_unrecorded(batch, snapshot):
+        if not decision.empty or (rows_of_write and _is_unrecorded(batch, snapshot)):
             change = _change(decision, files, quarantined, batch, attempt)
             if not swapped(table, snapshot, change, failed, sleep=sleep):
                 continue
@@ -158,7 +158,10 @@ def swapped(
 
 
 def _is_unrecorded(batch: Batch, snapshot: Snapshot) -> bool:
-    """Return whether a batch write has no number in the table, so that a second write would look like a replay."""
+    """Return whether a batch write has no number in the table, so that a second write would look like a replay.
+
+    Without rows it needs none: a write that does not know its run would hide the number of the write with the rows.
+    """
     return batch.write is not None and snapshot.writes.get(batch.write.query) != batch.write.number
 
 
