@@ -97,12 +97,12 @@ def commit(
     failed: list[TableError] = []
     for attempt in range(ATTEMPTS):
         snapshot = _look(table, batch)
-        if batch.write is not None and batch.write.is_second(snapshot.writes, rows_of_write):
-            if swapped(table, snapshot, _refused(batch.write, batch, snapshot), failed, sleep=sleep):
-                raise batch.write.second(table.name, rows_of_write)
-            continue
         decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
         if batch.write is not None and decision.empty:
+            if batch.write.is_second(snapshot.writes, rows_of_write):
+                if swapped(table, snapshot, _refused(batch.write, batch, snapshot), failed, sleep=sleep):
+                    raise batch.write.second(table.name, rows_of_write)
+                continue
             batch.write.refuse_rest(table.name, snapshot.writes, _part(batch), rows_of_write)
         files = [*decision.keep, *_copies(table, decision.trim, good_copies)]
         bad = [*decision.keep_bad, *(_copies(quarantine, decision.trim_bad, bad_copies) if quarantine else ())]

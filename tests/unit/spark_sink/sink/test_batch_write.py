@@ -139,12 +139,15 @@ def test_the_rows_of_a_refused_write_are_not_lost_in_the_next_run(query: Query) 
     assert (query.offsets("x"), query.offsets("y")) == ([0, 2, 4, 6, 8, 10, 11], [1, 3, 5, 7, 9])
 
 
-def test_a_batch_of_a_refused_write_is_whole_after_a_rewind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first", [range(3, 10, 2), range(0)], ids=["rows", "no rows"])
+def test_a_batch_of_a_refused_write_is_whole_after_a_rewind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: range
+) -> None:
     """RESTORE and rewind, as the message says; afterwards a repetition is a replay as usual."""
     query = Query(tmp_path)
     query.write("x", 0, range(3), (0, 3))
     before = DeltaTable(query.address("x")).version()
-    query.write("x", 1, range(3, 10, 2), (3, 10))
+    query.write("x", 1, first, (3, 10))
     with pytest.raises(TableError, match="already written a part of batch 1"):
         query.write("x", 1, range(4, 10, 2), (3, 10))
     DeltaTable(query.address("x")).restore(before)
