@@ -106,6 +106,6 @@ def _places(decision: Decision, topic: FleetTopic, pinned: Sequence[str], balanc
                 f"passed over: full with {loads[agent]} topics, or not needed when a departed agent's seat was filled"
             )
         else:
-            reason = f"next in line: the topic has its {len(reading)} {'reader' if len(reading) == 1 else 'readers'}"
+            reason = f"in line: the topic has its {len(reading)} {'reader' if len(reading) == 1 else 'readers'}"
         found.append(Place(rank=rank + 1, agent=agent, reads=agent in reading, reason=reason))
     return found

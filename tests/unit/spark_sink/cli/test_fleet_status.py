@@ -15,8 +15,8 @@ TOPIC = FleetTopic("c", "id-1", "orders", "home")
         ("a", 1, "when a dies, no agent is left to read the topic"),
         ("ab", 2, "when a dies, the other readers divide its partitions"),
         ("abcd", 3, "takes over"),
-        ("ab", 1, "next in line: the topic has its 1 reader\n"),
-        ("abc", 2, "next in line: the topic has its 2 readers\n"),
+        ("abc", 1, "3 c: in line: the topic has its 1 reader\n"),
+        ("abc", 2, "in line: the topic has its 2 readers\n"),
     ],
 )
 def test_the_heirs_of_a_reader(agents: str, workers: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
