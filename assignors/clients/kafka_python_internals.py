@@ -19,7 +19,7 @@ from kafka.structs import TopicPartition
 
 NAMES: Final[Mapping[type, tuple[str, ...]]] = {
     KafkaConsumer: ("_closed", "_coordinator", "_fetcher", "_manager", "_net"),
-    ClusterMetadata: ("_last_successful_refresh_ms", "_listeners", "_partitions"),
+    ClusterMetadata: ("_last_successful_refresh_ms", "_listeners", "_need_update", "_partitions"),
     ConsumerCoordinator: (
         "_assignors",
         "_cluster",
@@ -40,6 +40,8 @@ NAMES: Final[Mapping[type, tuple[str, ...]]] = {
     StickyPartitionAssignor: ("_metadata",),
 }
 """The private names by class."""
+
+_LONGEST_BACKOFF_MS: Final = 1_000  # of Kafka's own consumer, retry.backoff.max.ms
 
 
 def partition_metadata(cluster: Any, topic: str) -> dict[int, Any]:  # noqa: ANN401 -- kafka-python is untyped
@@ -109,5 +111,25 @@ def wake_on_metadata(coordinator: Any, wake: Callable[[], object]) -> None:  # n
 
     async def listen() -> None:  # in the event loop, which calls the listeners
         coordinator._cluster.add_listener(lambda _: wake())
+
+    coordinator._net.run(listen)
+
+
+def back_off_absent_topics(coordinator: Any) -> None:  # noqa: ANN401 -- as above
+    """Request a topic that does not exist less and less often, as Kafka's own consumer does (KIP-580).
+
+    kafka-python requests it ten times a second, as long as it does not exist, and each answer wakes the member.
+    """
+    cluster = coordinator._cluster
+
+    async def listen() -> None:  # as above
+        first_ms = cluster.config["retry_backoff_ms"]
+
+        def answered(_: object) -> None:
+            # After an answer an update is needed only for topics that it lacks.
+            longer_ms = min(2 * cluster.config["retry_backoff_ms"], max(_LONGEST_BACKOFF_MS, first_ms))
+            cluster.config["retry_backoff_ms"] = longer_ms if cluster._need_update else first_ms
+
+        cluster.add_listener(answered)
 
     coordinator._net.run(listen)

@@ -12,7 +12,12 @@ from kafka import errors as kafka_errors
 from kafka.errors import FencedInstanceIdError, KafkaError
 from kafka.future import Future
 
-from assignors.clients.kafka_python_internals import last_metadata_ms, wake_on_metadata, wake_on_rejoin
+from assignors.clients.kafka_python_internals import (
+    back_off_absent_topics,
+    last_metadata_ms,
+    wake_on_metadata,
+    wake_on_rejoin,
+)
 from assignors.errors import MembershipError
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import RebalanceListener
@@ -111,6 +116,7 @@ class MemberThread:
         self._wake = threading.Event()
         wake_on_rejoin(self._coordinator, self._wake.set)
         wake_on_metadata(self._coordinator, self._wake.set)
+        back_off_absent_topics(self._coordinator)
         self._rejoin = threading.Event()
         self._shared_generation = -1
         self._polled_at = time.monotonic()

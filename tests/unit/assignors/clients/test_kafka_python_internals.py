@@ -60,6 +60,23 @@ def test_metadata_wakes_a_member_that_has_nothing_to_do() -> None:
     assert woken == [True]
 
 
+def test_an_absent_topic_is_requested_less_and_less_often() -> None:
+    """Each request is an answer for all brokers' topics and a wake-up; a member can wait for its topic for days."""
+    cluster: Any = ClusterMetadata()
+    net = SimpleNamespace(run=lambda function: asyncio.run(function()))
+    internals.back_off_absent_topics(SimpleNamespace(_cluster=cluster, _net=net))
+
+    def backoff_ms(*, absent: bool) -> float:
+        cluster._need_update = absent  # as after an answer without one of the member's topics
+        for listener in cluster._listeners:
+            listener(cluster)
+        return float(cluster.refresh_backoff())
+
+    assert [backoff_ms(absent=True) for _ in range(6)] == [200, 400, 800, 1000, 1000, 1000]
+    assert [backoff_ms(absent=False) for _ in range(2)] == [100, 100]
+    assert backoff_ms(absent=True) == 200
+
+
 def private_names(path: Path) -> Iterator[str]:
     """Attributes with one leading underscore of anything but `self` and `cls`, also those read by `getattr`."""
     for node in ast.walk(ast.parse(path.read_text())):
