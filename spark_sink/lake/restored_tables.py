@@ -30,7 +30,7 @@ def refuse_restored(uri: str, log: TransactionLog, group: str) -> None:
         )
     raise TableError(
         f"{uri}: version {at} is a RESTORE, which takes rows back and leaves the positions; nothing was "
-        f"written, because the offsets between would be lost. `azimuth rewind {uri}` "
+        f"written, because the offsets between would be lost. `azimuth rewind {uri} --apply` "
         "sets the positions to what the rows hold"
         + (
             "; run it once more, because the version that ran it before did not store for which group"

@@ -18,7 +18,9 @@ from spark_sink.lake.table_contract import LostRecordsError, Quarantined
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import TopicPartition
 
-_REWIND = "or give these records up with `azimuth rewind TABLE`, after which `azimuth verify` lists their offsets"
+_REWIND = (
+    "or give these records up with `azimuth rewind TABLE --apply`, after which `azimuth verify` lists their offsets"
+)
 
 
 def named_quarantine(

@@ -104,7 +104,7 @@ class BatchWrite:
                 f"{table}: an earlier run wrote another part of batch {self.batch} here than these {rows} rows, and "
                 "its second write was refused; the table's positions are past all of them, so those that it lacks "
                 "would be lost; nothing was written. RESTORE a Delta table to the version before that batch, run "
-                "`azimuth rewind`, and start again; or leave these rows out with a new checkpoint"
+                "`azimuth rewind --apply`, and start again; or leave these rows out with a new checkpoint"
             )
 
 

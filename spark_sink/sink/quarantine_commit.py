@@ -93,8 +93,8 @@ def refuse_ahead(table: Table, quarantine: Table) -> Mapping[TopicPartition, int
             raise TableError(
                 f"{quarantine.name}: it has records of {key.topic}/{key.partition} up to offset {at}, and "
                 f"its table has come to {known.get(key, 0)} only; nothing was written. Was the table restored, "
-                f"deleted or copied without its quarantine? `azimuth rewind {table.name}` takes out the records that "
-                "the table has not come to"
+                f"deleted or copied without its quarantine? `azimuth rewind {table.name} --apply` takes out the "
+                "records that the table has not come to"
             )
     return known
 

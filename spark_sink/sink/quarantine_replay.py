@@ -235,6 +235,7 @@ def _refuse_strangers(good: pa.Table, asked: pa.Table) -> None:
     for topic, partition, offset in _keys(good):
         if (topic, partition, offset) not in allowed:
             raise TableError(
-                f"the repair handed on {topic}/{partition} offset {offset}, which it was not given, or only once"
+                f"the repair handed on {topic}/{partition} offset {offset}, which was not among its records, or which "
+                "it handed on before"
             )
         allowed.remove((topic, partition, offset))

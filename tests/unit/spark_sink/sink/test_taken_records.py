@@ -194,6 +194,8 @@ def test_records_that_cannot_be_put_back_are_said_and_nothing_is_written(path: P
         for version in range(4):
             (Path(quarantine_of(str(path))) / "_delta_log" / f"{version:020}.json").unlink()
     versions = [DeltaTable(str(path)).version(), _quarantine(path).version()]
+    told: list[str] = []
     with pytest.raises(TableError, match="version 3, which has the bad records that it took back, cannot be read or"):
-        rewind(str(path), apply=True)
+        rewind(str(path), apply=True, tell=told.append)
+    assert told == []
     assert versions == [DeltaTable(str(path)).version(), _quarantine(path).version()]
