@@ -35,7 +35,17 @@ def rewind(
         return
     for one in found:
         typer.echo(f"{one.key.topic}/{one.key.partition}: {one.before} -> {one.after}")
-    done = "positions were set back" if apply else "positions are ahead of the rows; --apply sets them back"
-    typer.echo(f"{table}: {len(found)} {done}")
+    typer.echo(f"{table}: {_outcome(len(found), apply=apply)}")
+
+
+def _outcome(positions: int, *, apply: bool) -> str:
+    if apply and positions:
+        return (
+            f"{positions} positions were set back\n"
+            "start the agents: they read again from these positions; `azimuth sink` and queries need a new checkpoint"
+        )
     if apply:
-        typer.echo("start the agents with a new checkpoint: they read again from these positions")
+        return "no position was set back\nstart the agents again"
+    if positions:
+        return f"{positions} positions are ahead of the rows; --apply sets them back"
+    return "no position is ahead of the rows; if an agent has reported a RESTORE, --apply resolves it"

@@ -32,6 +32,7 @@ from spark_sink.lake.positions import (
     replays,
     rewound,
 )
+from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.lake.table_dataset import rows_where
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.lake.verification import scan_table, the_group
@@ -106,7 +107,7 @@ def rewind(
             tell(f"{taken.address}: it was restored, and {back} to version {taken.before}")
         if apply and restored:
             found, removed = _changes(handle, log, name, storage)  # with the bad records that were put back
-        later = _count_ahead(log, name, found, storage)
+        later, lost = _count_ahead(log, name, found, storage), _has_lost(uri, name, storage)
         if apply:
             _add_named(uri, name, storage)
             bring_back(uri, name, removed, storage)
@@ -117,6 +118,11 @@ def rewind(
             tell(
                 f"{quarantine.name}: {later} bad records from the new positions on {gone} from it, because the agents "
                 "read them again: Kafka must still have them"
+            )
+        if lost:
+            tell(
+                f"{quarantine.name}: bad records that the table names are gone; those below the new positions "
+                f"{'were' if apply else 'would be'} given up: `azimuth verify {uri}` lists their offsets"
             )
     except (DeltaError, OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         raise TableError(
@@ -209,6 +215,18 @@ def _restored_version(uri: str, options: dict[str, str] | None, at: int) -> int:
 
 def _files(uri: str, options: dict[str, str] | None, version: int) -> set[str]:
     return active_paths(DeltaTable(uri, version=version, storage_options=options))
+
+
+def _has_lost(uri: str, group: str, storage: Storage | None) -> bool:
+    """Whether the quarantine lacks bad records whose files are gone, so that the rewind gives them up."""
+    table = DeltaLakeTable(uri, group, storage, restored=True)
+    snapshot, quarantine = table.refresh(), DeltaLakeTable(quarantine_of(uri), group, storage, restored=True).refresh()
+    held = quarantine.positions if quarantine else {}
+    try:
+        table.named_quarantine(snapshot.quarantined if snapshot else (), held)
+    except LostRecordsError:
+        return True
+    return False
 
 
 def _add_named(uri: str, group: str, storage: Storage | None) -> None:

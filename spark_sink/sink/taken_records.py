@@ -172,5 +172,6 @@ def _lost(uri: str, address: str, first: int, error: Exception) -> TableError:
     return TableError(
         f"{uri}: version {first} of {address} is a RESTORE, and version {first - 1}, which has the bad records that it "
         f"took back, cannot be read or restored ({plain(error)}); nothing was changed. Put its files back from a "
-        "backup, and run the command again"
+        "backup, and run the command again. Without a backup, move the folder of the quarantine away: the command then "
+        "gives up its records, and `azimuth verify` lists their offsets"
     )
