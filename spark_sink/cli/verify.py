@@ -95,6 +95,10 @@ def _print(table: str, report: "Report") -> None:
         typer.echo(f"`azimuth repair {table}` removes rows that are there twice; --dry-run shows them")
     if report.missing:
         typer.echo("the end of a transaction, and what compaction removed, look missing, too")
+        if not table.startswith("iceberg://"):
+            typer.echo(
+                f"a RESTORE takes rows back, too: `azimuth rewind {table}` shows where the agents have to read again"
+            )
 
 
 def _rows(runs: "Sequence[Run]") -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyarrow.fs import FileSystem
 
 from spark_sink.cli import main
@@ -75,6 +75,18 @@ def test_what_looks_missing_and_never_was_there_is_mentioned(azimuth: Callable[.
     """The end of a transaction takes an offset; users should know this before they search for missing records."""
     assert "the end of a transaction" in azimuth("verify", _table(tmp_path / "holes", [0, 1, 4])).stdout
     assert "transaction" not in azimuth("verify", _table(tmp_path / "whole", [0, 1, 2, 3, 4, 5])).stdout
+
+
+def test_missing_rows_of_a_restored_table_name_the_command_that_has_them_read_again(
+    azimuth: Callable[..., Done], tmp_path: Path
+) -> None:
+    """`azimuth lag` says 0 for it, and nothing else points to the RESTORE before an agent runs."""
+    table = _table(tmp_path / "t", [0, 1, 2, 3, 4, 5])
+    handle = DeltaTable(table)
+    handle.restore(handle.version() - 1)
+    done = azimuth("verify", table)
+    assert done.returncode == 1
+    assert f"`azimuth rewind {table}` shows where" in done.stdout
 
 
 def test_json_names_the_runs(azimuth: Callable[..., Done], tmp_path: Path) -> None:
