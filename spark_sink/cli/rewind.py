@@ -48,4 +48,4 @@ def _outcome(positions: int, *, apply: bool) -> str:
         return "no position was set back\nstart the agents again"
     if positions:
         return f"{positions} positions are ahead of the rows; --apply sets them back"
-    return "no position is ahead of the rows; if an agent has reported a RESTORE, --apply resolves it"
+    return "no position is ahead of the rows; --apply only changes the quarantine, and resolves a RESTORE"
