@@ -121,6 +121,7 @@ class DeltaLakeTable:
 
         Raises:
             TableError: the table cannot be read, or was replaced by another table.
+            SchemaError: it lacks the columns that identify a record.
         """
         try:
             handle = self._newest()
@@ -142,13 +143,19 @@ class DeltaLakeTable:
         return Snapshot(
             version=handle.version(),
             positions=parse_positions(found, self._group),
-            schema=_arrow_schema(handle),
+            schema=self._columns(handle),
             replays=found.get(replays(self._group), 0),
             identities=parse_identities(found, self._group),
             quarantined=parse_quarantined(found, self._group),
             writes=parse_batch_writes(found, self._group),
             beginnings=parse_beginnings(found, self._group),
         )
+
+    def _columns(self, handle: DeltaTable) -> pa.Schema:
+        try:
+            return _arrow_schema(handle)
+        except SchemaError as error:  # a table of another program, perhaps at the address of a quarantine
+            raise SchemaError(f"{self._uri}: this table has no records of topics: {error}") from error
 
     def create(self, schema: pa.Schema) -> None:
         """Create the table; no error if another writer was faster.

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from assignors.fleet import FleetTopic
 from spark_sink.cli._app import app
 from spark_sink.cli.quarantine import register
-from spark_sink.errors import OptionError, SparkSinkError, TableError
+from spark_sink.errors import OptionError, SchemaError, SparkSinkError, TableError
 from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.formats.bad_rows import COLUMN, quarantine_of
@@ -91,6 +91,14 @@ def test_an_existing_table_of_a_topic_is_not_taken_for_a_quarantine(tmp_path: Pa
         with pytest.raises(TableError, match="this is the table of another topic"):
             rewind(str(tmp_path / "a"), "g", apply=apply)
     assert before == (DeltaTable(tmp_path / "a_quarantine").version(), DeltaTable(tmp_path / "a").version())
+
+
+def test_another_program_s_table_at_the_address_of_a_quarantine_is_named(tmp_path: Path) -> None:
+    """The columns that it lacks look like a fault of the query if the message does not say whose they are."""
+    table = str(tmp_path / "t")
+    write_deltalake(quarantine_of(table), pa.table({"x": [1]}))
+    with pytest.raises(SchemaError, match=r"/t_quarantine: this table has no records of topics: column 'topic'"):
+        _commit(table, "t", 0, {2})
 
 
 def test_commands_refuse_the_address_of_a_quarantine_and_name_its_table(tmp_path: Path) -> None:
