@@ -99,7 +99,7 @@ def rewind(
         refuse_other_table(quarantine.name, quarantine.refresh())
         taken = find_taken(uri, name, storage)
         restored = taken is not None and not taken.complete
-        found, removed = _changes(handle, log, name, storage)
+        found, removed = _changes(handle, log, name, storage, restored=restored)
         if apply:
             put_back(uri, name, storage)
         if taken is not None and restored:
@@ -132,12 +132,12 @@ def rewind(
 
 
 def _changes(
-    handle: DeltaTable, log: TransactionLog, group: str, storage: Storage | None
+    handle: DeltaTable, log: TransactionLog, group: str, storage: Storage | None, *, restored: bool = False
 ) -> tuple[list[Rewound], Removed]:
     """Compare the positions with the rows: find positions to set back, and bad records to bring back.
 
-    Bad records at or above a position belong to no row, so they do not count: the quarantine is ahead of its table, or
-    was restored and has records that an earlier rewind took out.
+    A quarantine that was restored may have records that an earlier rewind took out: they are above the positions, until
+    the quarantine is put back.
     """
     uri, kept = log.uri, log.transactions
     find_version = partial(_restored_version, uri, dict(storage or {}) or None)
@@ -150,7 +150,7 @@ def _changes(
     # A RESTORE of the table takes its bad records back as well: those of the version that came back count.
     if not removed.floors and log.restored <= kept.get(rewound(group), -1):
         past = past_bad_records(quarantine_of(uri), group, storage, ends)
-        ends |= {key: max(ends[key], min(end, positions[key])) for key, end in past.items()}
+        ends |= {key: max(ends[key], min(end, positions[key])) for key, end in past.items()} if restored else past
     return _behind(uri, ends, positions), removed
 
 
