@@ -108,11 +108,7 @@ def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:  # noq
 
 def wake_on_metadata(coordinator: Any, wake: Callable[[], object]) -> None:  # noqa: ANN401 -- as above
     """Call `wake` after each response with metadata."""
-
-    async def listen() -> None:  # in the event loop, which calls the listeners
-        coordinator._cluster.add_listener(lambda _: wake())
-
-    coordinator._net.run(listen)
+    _listen(coordinator, lambda _: wake())
 
 
 def back_off_absent_topics(coordinator: Any) -> None:  # noqa: ANN401 -- as above
@@ -121,15 +117,18 @@ def back_off_absent_topics(coordinator: Any) -> None:  # noqa: ANN401 -- as abov
     kafka-python requests it ten times a second, as long as it does not exist, and each answer wakes the member.
     """
     cluster = coordinator._cluster
+    first_ms = cluster.config["retry_backoff_ms"]
 
-    async def listen() -> None:  # as above
-        first_ms = cluster.config["retry_backoff_ms"]
+    def answered(_: object) -> None:
+        # After an answer an update is needed only for topics that it lacks.
+        longer_ms = min(2 * cluster.config["retry_backoff_ms"], max(_LONGEST_BACKOFF_MS, first_ms))
+        cluster.config["retry_backoff_ms"] = longer_ms if cluster._need_update else first_ms
 
-        def answered(_: object) -> None:
-            # After an answer an update is needed only for topics that it lacks.
-            longer_ms = min(2 * cluster.config["retry_backoff_ms"], max(_LONGEST_BACKOFF_MS, first_ms))
-            cluster.config["retry_backoff_ms"] = longer_ms if cluster._need_update else first_ms
+    _listen(coordinator, answered)
 
-        cluster.add_listener(answered)
+
+def _listen(coordinator: Any, listener: Callable[[Any], object]) -> None:  # noqa: ANN401 -- as above
+    async def listen() -> None:  # in the event loop, which calls the listeners
+        coordinator._cluster.add_listener(listener)
 
     coordinator._net.run(listen)

@@ -39,9 +39,8 @@ class Tables:
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
         self._tables: dict[str, _QueryTable] = {}
-        self._positions = cache(
-            partial(positions, group=options.group, storage_options=options.storage)
-        )  # of other routes
+        # Of tables of other routes, each read once: many new topics may have the same one.
+        self._positions = cache(partial(positions, group=options.group, storage_options=options.storage))
 
     def commit(  # noqa: PLR0913 -- the parts of one batch
         self,

@@ -25,6 +25,7 @@ class Coordinator:
     _net = SimpleNamespace(run=lambda *_: None)
     _manager = SimpleNamespace(wait_for=None)
     _cluster = SimpleNamespace(
+        config={"retry_backoff_ms": 100},
         request_update=lambda: None,
         topics=lambda **_: set(),
         unauthorized_topics=set[str](),
