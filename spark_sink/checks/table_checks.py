@@ -149,7 +149,7 @@ def _fits(uri: str, group: str, storage: Storage, columns: pa.Schema, *, merge_s
     try:
         snapshot = DeltaLakeTable(uri, group, storage).refresh()
     except SchemaError as error:
-        why = str(error).partition(":")[0]
+        why = str(error.__cause__ or error).partition(":")[0]
         raise TableError(f"{uri}: is a table of another writer: {why}; give the records their own table") from error
     if snapshot is None:
         return False
