@@ -32,6 +32,7 @@ from spark_sink.lake.positions import (
     replays,
     rewound,
 )
+from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.lake.table_dataset import rows_where
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.lake.verification import scan_table, the_group
@@ -76,7 +77,7 @@ def rewind(
         group: the consumer group; not needed if there is only one.
         storage: options of the object store.
         apply: write the change; otherwise only report it.
-        tell: is called with a sentence on a quarantine that was restored.
+        tell: is called with a sentence about each change of the quarantine, once it is made.
 
     Returns:
         Partitions whose position changes.
@@ -98,20 +99,31 @@ def rewind(
         refuse_other_table(quarantine.name, quarantine.refresh())
         taken = find_taken(uri, name, storage)
         restored = taken is not None and not taken.complete
-        found, removed = _changes(handle, log, name, storage, restored=restored)
-        if taken is not None and restored:
-            back = "is put back" if apply else "would be put back"
-            tell(f"{taken.address}: it was restored, and {back} to version {taken.before}")
+        found, removed = _changes(handle, log, name, storage)
         if apply:
             put_back(uri, name, storage)
+        if taken is not None and restored:
+            back = "was put back" if apply else "would be put back"
+            tell(f"{taken.address}: it was restored, and {back} to version {taken.before}")
         if apply and restored:
             found, removed = _changes(handle, log, name, storage)  # with the bad records that were put back
-        _tell_of_bad_records(uri, found, options, tell)
+        later, lost = _count_ahead(log, name, found, storage), _has_lost(uri, name, storage)
         if apply:
             _add_named(uri, name, storage)
             bring_back(uri, name, removed, storage)
             _set_positions(handle, name, found, removed, log)
             _rewind_quarantine(uri, name, storage)
+        if later:
+            gone = "were removed" if apply else "would be removed"
+            tell(
+                f"{quarantine.name}: {later} bad records from the new positions on {gone} from it, because the agents "
+                "read them again: Kafka must still have them"
+            )
+        if lost:
+            tell(
+                f"{quarantine.name}: bad records that the table names are gone; those below the new positions "
+                f"{'were' if apply else 'would be'} given up: `azimuth verify {uri}` lists their offsets"
+            )
     except (DeltaError, OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         raise TableError(
             f"{uri}: the positions were not set: {plain(error)}. Stop the agents, and run the command again"
@@ -120,12 +132,12 @@ def rewind(
 
 
 def _changes(
-    handle: DeltaTable, log: TransactionLog, group: str, storage: Storage | None, *, restored: bool = False
+    handle: DeltaTable, log: TransactionLog, group: str, storage: Storage | None
 ) -> tuple[list[Rewound], Removed]:
     """Compare the positions with the rows: find positions to set back, and bad records to bring back.
 
-    A quarantine that was restored may have records that an earlier rewind took out: they are above the positions, until
-    the quarantine is put back.
+    Bad records at or above a position belong to no row, so they do not count: the quarantine is ahead of its table, or
+    was restored and has records that an earlier rewind took out.
     """
     uri, kept = log.uri, log.transactions
     find_version = partial(_restored_version, uri, dict(storage or {}) or None)
@@ -138,31 +150,34 @@ def _changes(
     # A RESTORE of the table takes its bad records back as well: those of the version that came back count.
     if not removed.floors and log.restored <= kept.get(rewound(group), -1):
         past = past_bad_records(quarantine_of(uri), group, storage, ends)
-        ends |= {key: max(ends[key], min(end, positions[key])) for key, end in past.items()} if restored else past
+        ends |= {key: max(ends[key], min(end, positions[key])) for key, end in past.items()}
     return _behind(uri, ends, positions), removed
 
 
-def _tell_of_bad_records(
-    uri: str, found: Sequence[Rewound], options: dict[str, str] | None, tell: Callable[[str], None]
-) -> None:
-    address = quarantine_of(uri)
-    if not found or not DeltaTable.is_deltatable(address, options):
-        return
+def _count_ahead(log: TransactionLog, group: str, found: Sequence[Rewound], storage: Storage | None) -> int:
+    """Count the records of the quarantine that are at or above the new positions of the table."""
+    address, options = quarantine_of(log.uri), dict(storage or {}) or None
+    if not DeltaTable.is_deltatable(address, options):
+        return 0
+    reached = parse_positions(log.transactions, group) | {one.key: one.after for one in found}
+    ahead = _ahead(parse_positions(TransactionLog(address, storage).refresh(), group), reached)
+    if not ahead:
+        return 0
 
-    def behind(topic: pc.Expression) -> pc.Expression:
+    def above(topic: pc.Expression) -> pc.Expression:
         each = [
-            (topic == one.key.topic) & (pc.field("partition") == one.key.partition) & (pc.field("offset") >= one.after)
-            for one in found
+            (topic == key.topic) & (pc.field("partition") == key.partition) & (pc.field("offset") >= at)
+            for key, at in ahead.items()
         ]
         return reduce(or_, each)
 
-    rows = rows_where(DeltaTable(address, storage_options=options), behind, ["topic", "partition", "offset"])
-    count = sum(batch.num_rows for batch in rows)
-    if count:
-        tell(
-            f"{address}: {count} bad records from the new positions on are removed from it, because the agents read "
-            "them again: Kafka must still have them"
-        )
+    rows = rows_where(DeltaTable(address, storage_options=options), above, ["topic", "partition", "offset"])
+    return sum(batch.num_rows for batch in rows)
+
+
+def _ahead(held: Mapping[TopicPartition, int], reached: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Return the positions of the table that the quarantine is ahead of."""
+    return {key: reached.get(key, 0) for key, at in held.items() if at > reached.get(key, 0)}
 
 
 def _row_ends(handle: DeltaTable, kept: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
@@ -202,12 +217,24 @@ def _files(uri: str, options: dict[str, str] | None, version: int) -> set[str]:
     return active_paths(DeltaTable(uri, version=version, storage_options=options))
 
 
+def _has_lost(uri: str, group: str, storage: Storage | None) -> bool:
+    """Whether the quarantine lacks bad records whose files are gone, so that the rewind gives them up."""
+    table = DeltaLakeTable(uri, group, storage, restored=True)
+    snapshot, quarantine = table.refresh(), DeltaLakeTable(quarantine_of(uri), group, storage, restored=True).refresh()
+    held = quarantine.positions if quarantine else {}
+    try:
+        table.named_quarantine(snapshot.quarantined if snapshot else (), held)
+    except LostRecordsError:
+        return True
+    return False
+
+
 def _add_named(uri: str, group: str, storage: Storage | None) -> None:
     """Complete the quarantine first, because bad records below the new positions stay in it; give up those gone."""
     table = DeltaLakeTable(uri, group, storage, restored=True)
     snapshot = table.refresh()
     if snapshot is not None and snapshot.quarantined:
-        quarantine = DeltaLakeTable(quarantine_of(uri), group, storage, restored=True)
+        quarantine = DeltaLakeTable(quarantine_of(uri), group, storage)  # a RESTORE since it was put back is refused
         add_those_left(table, quarantine, snapshot.quarantined)
 
 
@@ -231,17 +258,18 @@ def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
     address, options = quarantine_of(uri), dict(storage or {}) or None
     if not DeltaTable.is_deltatable(address, options):
         return
-    reached = parse_positions(TransactionLog(uri, storage).refresh(), group)
+    # The quarantine is read first, because an agent that runs adds to it after its table. The other way round, what it
+    # adds between the two reads would look as if it were ahead of the table, and be deleted.
     handle = DeltaTable(address, storage_options=options)
     log = TransactionLog(address, storage)
     held = parse_positions(log.refresh(handle.version()), group)
     _refuse_unresolved(log, group)
-    ahead = {key: reached.get(key, 0) for key, at in held.items() if at > reached.get(key, 0)}
+    ahead = _ahead(held, parse_positions(TransactionLog(uri, storage).refresh(), group))
     if ahead:
-        handle.delete(from_offsets(ahead), commit_properties=CommitProperties(custom_metadata={OURS: dict(NOTE)}))
-        handle.update_incremental()
+        # No retries and no newer version: the positions are set onto exactly what was compared.
+        note = CommitProperties(custom_metadata={OURS: dict(NOTE)}, max_commit_retries=0)
+        handle.delete(from_offsets(ahead), commit_properties=note)
         log.refresh(handle.version())
-        _refuse_unresolved(log, group)
     set_numbers(handle, group, {application(group, key): at for key, at in ahead.items()}, log)
 
 

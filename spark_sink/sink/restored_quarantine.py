@@ -174,7 +174,7 @@ def bring_back(uri: str, group: str, removed: Removed, storage: Storage | None) 
         return
     address, options = quarantine_of(uri), dict(storage or {}) or None
     files = _land(uri, removed, storage)
-    quarantine = DeltaLakeTable(address, group, storage, restored=True)
+    quarantine = DeltaLakeTable(address, group, storage)  # a RESTORE since it was put back is refused
     if quarantine.refresh() is None:
         quarantine.create(SCHEMA)
     DeltaTable(address, storage_options=options).delete(

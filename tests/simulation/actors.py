@@ -5,16 +5,11 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any
 
 import pyarrow as pa
-import pytest
 from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 
-import spark_sink.sink.compare_and_swap as compare_module
-import spark_sink.sink.position_rewind as rewind_module
-import spark_sink.sink.quarantine_commit as quarantine_module
 from spark_sink.errors import HoleError, SparkSinkError, TableError
 from spark_sink.formats.bad_rows import COLUMN, quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
@@ -24,7 +19,7 @@ from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.ranges.task_packing import Packing, pack
 from spark_sink.sink.delta_sink import DirectWriter, SinkWriter
 from spark_sink.sink.direct_landing import land
-from spark_sink.sink.position_rewind import _add_named, rewind
+from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.quarantine_replay import replay
 from spark_sink.source.trigger_steps import BatchPlanner
 from tests.raw_rows import SCHEMA
@@ -38,14 +33,14 @@ from tests.simulation.world import TABLE, World
 SOURCE = SourceOptions.parse(
     {"kafka.bootstrap.servers": "x:1", "kafka.group.id": GROUP, "subscribe": TOPIC, "startingOffsets": "earliest"}
 )
-_PACKING = Packing(tasks=2, min_tasks=2, min_records=1, min_piece=1)
+PACKING = Packing(tasks=2, min_tasks=2, min_records=1, min_piece=1)
 _REPAIRED, _OPTIMIZES, _KEEPS, _REWINDS, _BAD_TAKEN = 0.7, 0.7, 0.5, 0.7, 0.3
 _PAST_POSITION = re.compile(r"rows of t/(\d+) .* past its position .* from offset (\d+) on")
 _members = itertools.count()
 
 
 @cache  # never freed: `KeptSorting` tells them apart by identity
-def _records(
+def records_of(
     ranges: tuple[Range, ...], bad: frozenset[Row], tombstones: frozenset[Row] = frozenset()
 ) -> pa.RecordBatch:
     """The records of some ranges, as a decoder hands them on."""
@@ -168,7 +163,7 @@ class Agent:
 
     def _batch(self, writer: SinkWriter, given: dict[str, str], number: int, offset: Offset) -> None:
         messages = []
-        for task in pack(offset, _PACKING):
+        for task in pack(offset, PACKING):
             rows = self._decoded(task)
             if self._direct:
                 rows = iter([land(rows, given, SCHEMA, "run", task)])
@@ -184,169 +179,7 @@ class Agent:
         if tombstones := world.tombstones & asked:
             bad = bad - tombstones if self._keeps else bad | tombstones
         world.scheduler.point(f"decode, bad are {sorted(bad)}")
-        yield _records(tuple(one._replace(generation=0) for one in task), bad, tombstones)
-
-
-def overwritten(world: World, *, landed_to: int, committed_to: int) -> None:
-    """Another process of the agent overwrites the offset of a batch between its landing and its commit.
-
-    Both planned the batch of this number, and the records that came in between are only in one of the two.
-    """
-    agent = Agent(world, "agent", "mem://checkpoints/agent", direct=True)
-    given = agent._options()
-    writer = DirectWriter(parsed_options(given), SCHEMA)
-    landed, committed = (Offset.of([Range(TOPIC, 0, 0, end)]) for end in (landed_to, committed_to))
-    messages = [
-        writer.write(iter([land(agent._decoded(task), given, SCHEMA, "run", task)])) for task in pack(landed, _PACKING)
-    ]
-    agent._write_offset(0, committed)
-    try:
-        writer.commit(messages, 0)
-    except TableError as error:
-        world.scheduler.note(f"TableError: {error}")
-
-
-def replayed_during_rewind(world: World) -> None:
-    """A replay of the last record commits between the reading and the commit of a rewind.
-
-    The rewind takes the offset of this record for the end of the rows, and would have it read again.
-    """
-    _batch(world, "agent", Range(TOPIC, 0, 0, 4), {(0, 3)})
-    done: set[str] = set()
-
-    def until(step: str) -> None:
-        while step not in done:
-            world.scheduler.rest(f"wait until {step}", 1, 1)
-
-    def repair(rows: pa.Table) -> pa.Table:
-        done.add("the replay has read")
-        until("the rewind has read")
-        return rows.select(["topic", "partition", "offset", "value"])
-
-    def brought_in() -> None:
-        replay(TABLE, GROUP, repair)
-        done.add("the replay has committed")
-
-    def meanwhile(*given: object) -> None:
-        done.add("the rewind has read")
-        until("the replay has committed")
-        _add_named(*given)  # type: ignore[arg-type]  # as given
-
-    world.scheduler.spawn("replay", brought_in)
-    until("the replay has read")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rewind_module, "_add_named", meanwhile)
-        try:
-            rewind(TABLE, GROUP, apply=True)
-        except TableError as error:
-            world.scheduler.note(f"TableError: {error}")
-
-
-def rewound_during_replay(world: World) -> None:
-    """A rewind takes the last record back while a replay repairs it, and an agent reads the record again, as good."""
-    _batch(world, "first", Range(TOPIC, 0, 0, 4), {(0, 3)})
-
-    def repair(rows: pa.Table) -> pa.Table:
-        rewind(TABLE, GROUP, apply=True)
-        return rows.select(["topic", "partition", "offset", "value"])
-
-    try:
-        replay(TABLE, GROUP, repair)
-    except TableError as error:
-        world.scheduler.note(f"TableError: {error}")
-    _batch(world, "second", Range(TOPIC, 0, 3, 6), set())
-    world.promises.check_end({0: 6})
-
-
-def _batch(world: World, name: str, one: Range, bad: set[Row]) -> None:
-    """An agent of this name writes its first batch."""
-    agent = Agent(world, name, f"mem://checkpoints/{name}", direct=False)
-    writer = SinkWriter(parsed_options(agent._options()), SCHEMA)
-    agent._write_offset(0, Offset.of([one]))
-    writer.commit([writer.write(iter([_records((one,), frozenset(bad))]))], 0)
-
-
-def rewound_between_commits(world: World) -> None:
-    """A RESTORE, a rewind and another agent's batch come between the two commits of an agent's first batch.
-
-    There was no quarantine when this agent began. The quarantine is not ahead afterwards, because the other agent has
-    come as far. So only the mark of the rewind tells the first agent that the records which it has to add were read
-    again, and are good now.
-    """
-    one = Range(TOPIC, 0, 0, 4)
-    add, begun = quarantine_module.add_quarantined, []
-
-    def taken_back() -> None:
-        world.table(TABLE).restore(0)
-        rewind(TABLE, GROUP, apply=True)
-        _batch(world, "second", one, set())
-        begun.append("the second batch is done")
-
-    def meanwhile(*given: object, **more: object) -> None:
-        if not begun:
-            begun.append("the first batch is in the table")
-            world.scheduler.spawn("second", taken_back)
-            while len(begun) < 2:
-                world.scheduler.rest("wait until the second batch is done", 1, 1)
-        add(*given, **more)  # type: ignore[arg-type]  # as given
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quarantine_module, "add_quarantined", meanwhile)
-        try:
-            _batch(world, "first", one, {(0, 3)})
-        except TableError as error:
-            world.scheduler.note(f"TableError: {error}")
-    world.promises.check_end({one.partition: one.end})
-
-
-def met_in_quarantine(world: World) -> None:
-    """A new process adds the bad record of another one, between that one's look at the quarantine and its commit.
-
-    Somebody joins the files of the quarantine after it: to add a file that the table still has would change nothing.
-    """
-    begun: list[str] = []
-    swapped = compare_module.swapped
-
-    def meanwhile(*given: Any, **more: Any) -> bool:  # noqa: ANN401 -- as given
-        first = not begun
-        if first:
-            begun.append("the first process has looked")
-            _batch(world, "second", Range(TOPIC, 0, 4, 6), {(0, 5)})
-            world.table(quarantine_of(TABLE)).optimize()
-        done = swapped(*given, **more)
-        if first and not done:
-            world.scheduler.note(f"TableError: {given[3][-1]}")
-        return done
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quarantine_module, "swapped", meanwhile)
-        _batch(world, "first", Range(TOPIC, 0, 0, 4), {(0, 3)})
-    world.promises.check_end({0: 6})
-
-
-def restored_during_rewind(world: World) -> None:
-    """A RESTORE of the quarantine comes after a rewind has put back what earlier ones took, and before its mark.
-
-    It brings back a record that was read again, as a good one.
-    """
-    one = Range(TOPIC, 0, 0, 4)
-    _batch(world, "first", one, {(0, 1)})
-    world.table(TABLE).restore(0)
-    rewind(TABLE, GROUP, apply=True)
-    _batch(world, "second", one, set())
-
-    def meanwhile(*given: object) -> None:
-        world.table(quarantine_of(TABLE)).restore(1)
-        _add_named(*given)  # type: ignore[arg-type]  # as given
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rewind_module, "_add_named", meanwhile)
-        try:
-            rewind(TABLE, GROUP, apply=True)
-        except TableError as error:
-            world.scheduler.note(f"TableError: {error}")
-    rewind(TABLE, GROUP, apply=True)
-    world.promises.check_end({one.partition: one.end})
+        yield records_of(tuple(one._replace(generation=0) for one in task), bad, tombstones)
 
 
 def compactor(world: World) -> None:

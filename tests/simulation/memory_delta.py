@@ -131,10 +131,10 @@ class MemoryDelta:
 
     def delete(self, predicate: str, commit_properties: CommitProperties) -> None:
         """Delete rows by the predicate of a rewind."""
-        del commit_properties
         fault = self.store.scheduler.point(f"DELETE in {short_name(self._uri)}", "refused", "lost", "crash after")
         if fault == "refused":
             raise DeltaError("the store does not answer")
+        self._refuse_conflicts(set(), commit_properties.max_commit_retries)
         seen, *since = self._log.versions[self._version :]
         if any(one.changes_metadata or one.files != seen.files for one in since):
             raise CommitFailedError("a concurrent transaction changed the files")

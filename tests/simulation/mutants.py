@@ -31,13 +31,15 @@ from spark_sink.sink.batch_against_table import Decision, Verdict, decide, judge
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import _QueryTable
-from tests.simulation.actors import (
+from tests.simulation.directed_schedules import (
     met_in_quarantine,
     overwritten,
     replayed_during_rewind,
+    restored_before_completion,
     restored_during_rewind,
     rewound_between_commits,
     rewound_during_replay,
+    written_during_rewind,
 )
 from tests.simulation.kept_landing import KeptSorting
 from tests.simulation.world import World
@@ -198,6 +200,33 @@ def _no_rows_past(uri: str, ends: Mapping[TopicPartition, int], positions: Mappi
     return _behind(uri, {key: min(end, positions.get(key, 0)) for key, end in ends.items()}, positions)
 
 
+def _refresh_first(uri: str, group: str, storage: Any) -> None:  # noqa: ANN401 -- as given
+    """Read the positions of the table before its quarantine."""
+    log: Any = rewind_module.TransactionLog  # type: ignore[attr-defined]  # a schedule's, perhaps
+    read = _Read(log(uri, storage).refresh())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rewind_module, "TransactionLog", lambda one, *more: read if one == uri else log(one, *more))
+        _rewind_quarantine(uri, group, storage)
+
+
+class _Read:
+    def __init__(self, found: Mapping[str, int]) -> None:
+        self._found = found
+
+    def refresh(self) -> Mapping[str, int]:
+        return self._found
+
+
+_rewind_quarantine = rewind_module._rewind_quarantine
+_add_named = rewind_module._add_named
+
+
+def _add_to_restored(*given: Any) -> None:  # noqa: ANN401 -- as given
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rewind_module, "DeltaLakeTable", lambda *more, **_: DeltaLakeTable(*more, restored=True))
+        _add_named(*given)
+
+
 def _drop_tombstones(rows: pa.Table, run: str) -> tuple[pa.Table, pa.Table]:
     good, bad = split(rows, run)
     return good.filter(pc.is_valid(good["value"])), bad
@@ -234,6 +263,8 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     "a rewind brings no bad records back": lambda: (rewind_module, "bring_back", _nothing),
     "a rewind marks a RESTORE that it has not seen": lambda: (rewind_module, "_refuse_unresolved", _nothing),
     "a rewind leaves what a RESTORE of the quarantine took": lambda: (taken_module, "find_restores", _no_restore),
+    "a rewind reads the table before its quarantine": lambda: (rewind_module, "_rewind_quarantine", _refresh_first),
+    "a rewind adds to a quarantine that was restored": lambda: (rewind_module, "_add_named", _add_to_restored),
     "rows without a value are dropped": lambda: (rows_module, "split", _drop_tombstones),
     "files of another batch are taken": lambda: (batch_module, "_refuse_strangers", _nothing),
     "a batch that was read in part is taken": lambda: (sink_module, "refuse_unread", _nothing),
@@ -246,11 +277,17 @@ DIRECTED: Mapping[str, Callable[[World], None]] = {
     "a rewind does not fence replays": rewound_during_replay,
     "the quarantine's commit goes onto any version": met_in_quarantine,
     "a rewind marks a RESTORE that it has not seen": restored_during_rewind,
+    "a rewind reads the table before its quarantine": written_during_rewind,
+    "a rewind adds to a quarantine that was restored": restored_before_completion,
     "a running writer does not notice a rewind": rewound_between_commits,
     "a writer trusts its first look at a quarantine": rewound_between_commits,
     "files of another batch are taken": partial(overwritten, landed_to=4, committed_to=2),
     "a batch that was read in part is taken": partial(overwritten, landed_to=2, committed_to=4),
 }
+
+
+# Directed schedules in which nothing is refused: the steps only need the right order.
+UNREFUSED = frozenset({"a rewind reads the table before its quarantine"})
 
 
 def mutated(name: str) -> AbstractContextManager[None]:

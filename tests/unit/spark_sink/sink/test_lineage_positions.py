@@ -142,5 +142,5 @@ def test_bad_records_after_a_gap_are_read_again_with_a_word(writer: Writer) -> N
     told: list[str] = []
     assert {one.key: one.after for one in rewind(writer.table, "g", apply=True, tell=told.append)} == {POISON: 10}
     (sentence,) = told
-    assert sentence.startswith(f"{quarantine_of(writer.table)}: 3 bad records from the new positions on are removed")
+    assert sentence.startswith(f"{quarantine_of(writer.table)}: 3 bad records from the new positions on were removed")
     assert writer.bad() == 10

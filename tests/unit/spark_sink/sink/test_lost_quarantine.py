@@ -39,7 +39,13 @@ def test_a_rewind_gives_up_what_is_gone_and_says_what_it_was(tmp_path: Path) -> 
     _run(path, 0, 10, {4})
     _run(path, 10, 20, {12, 19})
     shutil.rmtree(quarantine_of(path))
-    rewind(path, apply=True)
+    told: list[str] = []
+    rewind(path, tell=told.append)
+    rewind(path, apply=True, tell=told.append)
+    assert [text.split(": ")[1] for text in told] == [
+        f"bad records that the table names are gone; those below the new positions {gone} given up"
+        for gone in ("would be", "were")
+    ]
     _run(path, 19, 30, {19, 22})  # 19 was the last record of the partition, so it is read again
     assert _kept(path) == [one for one in range(30) if one not in {4, 12}]
     assert not verify(path).ok

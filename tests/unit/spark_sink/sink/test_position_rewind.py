@@ -117,6 +117,37 @@ def test_a_rewind_that_was_cut_off_is_finished_by_the_next(tmp_path: Path, monke
     assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
 
 
+@pytest.mark.parametrize("cause", ["a rewind that was cut off", "an older copy of the table"])
+def test_a_quarantine_ahead_whose_first_record_is_at_the_position_is_set_back(
+    tmp_path: Path, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These bad records follow the rows without a gap, and yet the table does not count them."""
+    path = str(tmp_path / "table")
+    _commit(path, 5)  # its first record is bad, as that of each batch here
+    shutil.copytree(path, tmp_path / "older")
+    _commit(path, 15)
+    if cause == "an older copy of the table":
+        shutil.rmtree(path)
+        shutil.copytree(tmp_path / "older", path)
+    else:
+        DeltaTable(path).restore(1)
+        with monkeypatch.context() as patch:
+            patch.setattr("spark_sink.sink.position_rewind._rewind_quarantine", _crash)
+            with pytest.raises(KeyboardInterrupt):
+                rewind(path, apply=True)
+    assert positions(path, "g") == {("t", 0): 15, ("t", 1): 15}
+    with pytest.raises(TableError, match=r"it has records of t/[01] up to offset 25.* `azimuth rewind .* --apply`"):
+        _commit(path, 15)
+    told: list[str] = []
+    assert rewind(path, tell=told.append) == rewind(path, apply=True, tell=told.append) == []
+    assert [text.split(", because")[0].split(": ")[1] for text in told] == [
+        f"2 bad records from the new positions on {gone} removed from it" for gone in ("would be", "were")
+    ]
+    assert _offsets(quarantine_of(path)) == [5, 5]
+    _commit(path, 15)
+    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(5, 25)] * 2)
+
+
 def test_a_writer_that_runs_through_a_rewind_is_refused_until_the_rewind_is_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,6 +194,21 @@ def test_records_that_cannot_be_put_back_are_said_and_nothing_is_written(path: P
         for version in range(4):
             (Path(quarantine_of(str(path))) / "_delta_log" / f"{version:020}.json").unlink()
     versions = [DeltaTable(str(path)).version(), _quarantine(path).version()]
+    told: list[str] = []
     with pytest.raises(TableError, match="version 3, which has the bad records that it took back, cannot be read or"):
-        rewind(str(path), apply=True)
+        rewind(str(path), apply=True, tell=told.append)
+    assert told == []
     assert versions == [DeltaTable(str(path)).version(), _quarantine(path).version()]
+
+
+def test_a_quarantine_that_cannot_be_put_back_is_given_up_once_its_folder_is_away(path: Path) -> None:
+    """The refusal names this way out."""
+    _quarantine(path).restore(1)
+    _quarantine(path).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    with pytest.raises(TableError, match="Without a backup, move the folder of the quarantine away"):
+        rewind(str(path), apply=True)
+    Path(quarantine_of(str(path))).rename(path.parent / "away")
+    assert rewind(str(path), apply=True) == []
+    _commit(path, 30, 35)
+    assert _offsets(quarantine_of(str(path)), "g") == [35]
+    assert not verify(str(path)).ok
