@@ -109,6 +109,8 @@ class ClaimedIngest:
         ending = backlog.ending(self._parts.paused() or (), over=over)
         if ending is Ending.READ:
             log.info("claims: the records that were there at the start are in the tables")
+        elif backlog.lost and ending is Ending.REFUSED:
+            log.warning("claims: bad records of before the start are gone, as the errors above say")
         elif ending is not None:
             names = sorted({key.topic for key in (*backlog.left, *backlog.unknown)})
             text = "claims: %d records of %d partitions are left from before the start: %s"

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from enum import IntEnum
 
 from assignors.fleet import FleetTopic
+from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _GIVE_UP_S = 60.0
@@ -36,6 +37,7 @@ class StartBacklog:
         self._listed = False
         self._refused_since: dict[str, float] = {}
         self._failed_since: float | None = None
+        self._lost = False
 
     @property
     def known(self) -> bool:
@@ -56,6 +58,11 @@ class StartBacklog:
     def records(self) -> int:
         """Number of offsets that are left, as far as positions are known."""
         return sum(end - self._at.get(key, 0) for key, end in self._left.items())
+
+    @property
+    def lost(self) -> bool:
+        """Whether the tables have come to the end, but bad records that they name are gone."""
+        return self._lost and self._listed and not self._left and not self._unknown
 
     def see(self, topics: Mapping[str, FleetTopic], *, whole: bool) -> None:
         """Take the topics of the cluster; until a list is whole, topics are added, and later ones are new.
@@ -96,9 +103,11 @@ class StartBacklog:
             if key in self._left and at >= self._left[key]:
                 del self._left[key]
 
-    def note(self, refused: Collection[str], *, failed: bool) -> None:
-        """Take the result of a round: topics that were refused, or that it failed as a whole."""
+    def note(self, refused: Mapping[str, Exception], *, failed: bool) -> None:
+        """Take the result of a round: errors of topics that were refused, or that it failed as a whole."""
         now = self._clock()
+        # The table's own commit comes before: the topic moves on, although bad records of it are gone.
+        self._lost |= any(isinstance(error, LostRecordsError) for error in refused.values())
         for topic in refused:
             self._refused_since.setdefault(topic, now)
         if not failed:
@@ -118,7 +127,7 @@ class StartBacklog:
         """
         left = {key.topic for key in (*self._left, *self._unknown)} - set(paused)
         if self._listed and not left:
-            return Ending.READ
+            return Ending.REFUSED if self._lost else Ending.READ
         oldest = self._clock() - _GIVE_UP_S
         failing = self._failed_since is not None and (over or self._failed_since <= oldest)
         refused = {topic for topic, since in self._refused_since.items() if over or since <= oldest}

@@ -4,12 +4,15 @@ import pytest
 
 from assignors.fleet import FleetTopic
 from spark_sink.claimed.start_backlog import Ending, StartBacklog
+from spark_sink.errors import TableError
+from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.ranges.batch_offset import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 TOPICS = {"a": FleetTopic("c", "1", "a", "s", 2), "b": FleetTopic("c", "2", "b", "s", 1)}
 BEGINNINGS = {A0: 0, A1: 5, B0: 10}
 ENDS = {A0: 50, A1: 5, B0: 17}
+REFUSED: dict[str, Exception] = {"b": TableError("the table refuses them")}
 
 
 class Clock:
@@ -84,12 +87,12 @@ def test_a_paused_topic_is_not_waited_for(backlog: StartBacklog) -> None:
 
 def test_a_refused_topic_is_given_up_after_a_minute(backlog: StartBacklog, clock: Clock) -> None:
     """Not while others are still read, and not if it has moved on since."""
-    backlog.note({"b"}, failed=False)
+    backlog.note(REFUSED, failed=False)
     clock.now = 61
     assert backlog.ending((), over=False) is None
     backlog.settle({A0: 50, B0: 12})
     assert backlog.ending((), over=False) is None
-    backlog.note({"b"}, failed=False)
+    backlog.note(REFUSED, failed=False)
     clock.now = 120
     assert backlog.ending((), over=False) is None
     clock.now = 122
@@ -98,23 +101,33 @@ def test_a_refused_topic_is_given_up_after_a_minute(backlog: StartBacklog, clock
 
 def test_rounds_that_fail_for_a_minute_end_it(backlog: StartBacklog, clock: Clock) -> None:
     """Brokers or a database that are away; a round that succeeds begins the minute again."""
-    backlog.note((), failed=True)
+    backlog.note({}, failed=True)
     clock.now = 59
     assert backlog.ending((), over=False) is None
-    backlog.note((), failed=False)
-    backlog.note((), failed=True)
+    backlog.note({}, failed=False)
+    backlog.note({}, failed=True)
     clock.now = 118
     assert backlog.ending((), over=False) is None
     clock.now = 119
     assert backlog.ending((), over=False) is Ending.REFUSED
 
 
+def test_lost_bad_records_are_a_refusal_although_the_table_moves_on(backlog: StartBacklog) -> None:
+    """Cron would take a 0 for a run in which nothing was lost."""
+    backlog.note({"b": LostRecordsError("their files are gone", [])}, failed=False)
+    backlog.settle({A0: 50})
+    assert (backlog.ending((), over=False), backlog.lost) == (None, False)
+    backlog.settle({B0: 17})
+    backlog.note({}, failed=False)
+    assert (backlog.ending((), over=False), backlog.lost) == (Ending.REFUSED, True)
+
+
 @pytest.mark.parametrize(
     ("refused", "failed", "ends"),
-    [((), False, Ending.OVER), ({"b"}, False, Ending.REFUSED), ((), True, Ending.REFUSED)],
+    [({}, False, Ending.OVER), (REFUSED, False, Ending.REFUSED), ({}, True, Ending.REFUSED)],
 )
 def test_the_end_of_the_time_tells_a_backlog_from_a_fault(
-    backlog: StartBacklog, refused: set[str], ends: Ending, *, failed: bool
+    backlog: StartBacklog, refused: dict[str, Exception], ends: Ending, *, failed: bool
 ) -> None:
     """The next job goes on with the one; a person looks at the other."""
     backlog.note(refused, failed=failed)
