@@ -12,7 +12,7 @@ WHEEL_VENV = .venv-wheel-$(shell $(TEST_PYTHON) -c 'import sys; print("%d.%d" % 
 WHEEL_NEEDS := tests deploy docker docs requirements pyproject.toml mkdocs.yml Makefile $(wildcard *.md)
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20
 SECONDS_EACH ?= 60
-FORM ?= raw or decoded or fleet or claims or fence
+FORM ?= raw or decoded or fleet or claims or iceberg or fence
 DOCKER_TESTS ?= tests/docker
 # Processes that share the quick tests, each with its own cluster: most of these wait more than they compute.
 AT_ONCE ?= 2

@@ -31,6 +31,16 @@ def tables(root: Path) -> list[Path]:
     return [one for one in found if not one.name.endswith(_SUFFIX)]
 
 
+def good_files(connection: duckdb.DuckDBPyConnection, root: Path) -> list[str]:
+    """The data files of all tables without the quarantines."""
+    return [file for one in tables(root) for file in active(connection, one)]
+
+
+def bad_files(connection: duckdb.DuckDBPyConnection, root: Path) -> list[str]:
+    """The files of the quarantines of all tables."""
+    return [file for one in tables(root) for file in quarantined(connection, one)]
+
+
 def active(connection: duckdb.DuckDBPyConnection, table: Path) -> list[str]:
     """The data files of the newest version: those whose last action added them."""
     rows = connection.execute(_ACTIVE, [_log(table)]).fetchall()

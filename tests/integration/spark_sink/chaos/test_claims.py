@@ -1,19 +1,15 @@
 """`azimuth claims run`: jobs, brokers and leases end while records are on their way."""
 
-import contextlib
-import signal
-import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
 from spark_sink.ranges.batch_offset import TopicPartition
-from tests.integration.spark_sink.chaos.agents import Agent, send
+from tests.integration.spark_sink.chaos.agents import Agent
 from tests.integration.spark_sink.chaos.draws import SEEDS
 from tests.integration.spark_sink.chaos.torment import BROKER_FAULTS, Torment
 
@@ -37,12 +33,12 @@ class Claims(Torment):
     def make_agents(self) -> list[Agent]:
         """Jobs of one set."""
         self.group = self.topics[0].rpartition(".")[0]
-        self.table = str(self.lake / ("{topic}" if self.variant["table"] == "topic" else "all"))
+        self.table = self.lake.table("{topic}" if self.variant["table"] == "topic" else "all")
         self.database = self.root / "claims.db"
         command = [sys.executable, "-m", "spark_sink", "claims", "run", "--group", self.group, "--table", self.table]
         command += ["--database", f"sqlite:///{self.database}", "--bootstrap-servers", self.cluster.bootstrap_servers]
         command += ["--subscribe", ",".join(self.topics), "--lease-s", "3", "--longest-s", "0.5", "--records", "2000"]
-        command += ["--partitions", self.variant["partitions"]]
+        command += ["--partitions", self.variant["partitions"], *self.lake.flags]
         command += ["--optimistic"] * (self.variant["form"] == "optimistic")
         command += ["--include-headers"] * (self.variant["headers"] == "yes")
         names = ("one", "two", "three")
@@ -50,28 +46,11 @@ class Claims(Torment):
 
     def positions(self) -> Mapping[TopicPartition, int]:
         """Of all tables."""
-        return positions(self.table, self.group)
+        return self.lake.positions([self.table], self.group)
 
-    def stop(self, victim: Agent, part: str) -> None:
-        """SIGSTOP a job where it does not hold SQLite's one lock: with it, all others would wait for it."""
-        stopped = victim.part(part)
-        send(stopped, signal.SIGSTOP)
-        while not self._unlocked():
-            send(stopped, signal.SIGCONT)
-            send(stopped, signal.SIGSTOP)
-        try:
-            self.wait_for_commits()
-        finally:
-            send(stopped, signal.SIGCONT)
-
-    def _unlocked(self) -> bool:
-        with contextlib.closing(sqlite3.connect(self.database, timeout=2, isolation_level=None)) as connection:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute("ROLLBACK")
-            except sqlite3.OperationalError:
-                return False
-        return True
+    def databases(self) -> Sequence[Path]:
+        """That of the claims, too."""
+        return [*super().databases(), self.database]
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import pytest
 
-from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.integration.assignors.fleet.conftest import RedisServer
@@ -47,7 +46,7 @@ class Fleet(Torment):
     def make_agents(self) -> list[Agent]:
         """Agents of one file."""
         self.group = self.topics[0].rpartition(".")[0]
-        self.table = str(self.lake / ("{topic}" if self.variant["table"] == "topic" else "all"))
+        self.table = self.lake.table("{topic}" if self.variant["table"] == "topic" else "all")
         config = self.root / "fleet.toml"
         self.overrides = self.root / "overrides.json"
         self.overrides.write_text("{}")
@@ -59,6 +58,7 @@ class Fleet(Torment):
             f"""
 name = "{self.group}"
 table = "{self.table}"
+{self.lake.config}
 session_s = {SESSION_S}
 flush_s = 0.3
 discover_s = 1
@@ -78,7 +78,7 @@ topics = {json.dumps(self.topics)}
 
     def positions(self) -> Mapping[TopicPartition, int]:
         """Of all tables."""
-        return positions(self.table, self.group)
+        return self.lake.positions([self.table], self.group)
 
     def known_faults(self) -> Sequence[str]:
         """A membership by Kafka has no server of its own."""

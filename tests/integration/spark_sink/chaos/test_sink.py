@@ -8,11 +8,11 @@ from typing import ClassVar, Self
 
 import pytest
 
-from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.integration.spark_sink.chaos.agents import Agent
 from tests.integration.spark_sink.chaos.draws import SEEDS, Factors
+from tests.integration.spark_sink.chaos.lakes import foreign_command
 from tests.integration.spark_sink.chaos.stream import Values
 from tests.integration.spark_sink.chaos.torment import BROKER_FAULTS, SESSION_S, Torment
 
@@ -50,14 +50,14 @@ class Sink(Torment):
     def make_agents(self) -> list[Agent]:
         """Agents of one group, and the other program's process where the variant has one."""
         self.group = f"chaos-{self.topics[0]}"
-        path = str(self.lake / ("{topic}" if self.variant["table"] == "topic" else "all"))
+        path = self.lake.table("{topic}" if self.variant["table"] == "topic" else "all")
         self.tables = [path]
         shared = ["--bootstrap-servers", self.cluster.bootstrap_servers, "--group", self.group, "--table", path]
         shared += ["--subscribe", ",".join(self.topics), "--trigger", "300 milliseconds", "--master", "local[2]"]
         shared += ["--kafka", f"session.timeout.ms={int(SESSION_S * 1000)}", "--kafka", "heartbeat.interval.ms=1000"]
-        shared += ["--max-offsets-per-trigger", "5000", *self.format()]
+        shared += ["--max-offsets-per-trigger", "5000", *self.format(), *self.lake.flags]
         if self.variant["table"] == "routes":
-            self.tables.append(str(self.lake / "routed"))
+            self.tables.append(self.lake.table("routed"))
             shared += ["--sink", f"routes={json.dumps({self.topics[0]: self.tables[-1]})}"]
         ours = self.variant["compaction"] == "ours"
         shared += ["--sink", f"compactEvery={5 if ours else 0}"]
@@ -66,8 +66,7 @@ class Sink(Torment):
         command = [sys.executable, "-m", "spark_sink", "sink", *shared]
         self.foreign: list[Agent] = []
         if not ours:
-            script = [sys.executable, str(Path(__file__).with_name("foreign_optimize.py")), str(self.lake)]
-            self.foreign = [Agent("foreign", script, self.root / "foreign.log")]
+            self.foreign = [Agent("foreign", foreign_command(self.lake), self.root / "foreign.log")]
         return [
             Agent(
                 name,
@@ -87,7 +86,7 @@ class Sink(Torment):
 
     def positions(self) -> Mapping[TopicPartition, int]:
         """Of all tables."""
-        return positions(json.dumps(self.tables), self.group)
+        return self.lake.positions(self.tables, self.group)
 
     def __enter__(self) -> Self:
         for one in self.foreign:

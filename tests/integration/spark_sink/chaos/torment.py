@@ -20,6 +20,7 @@ from spark_sink.demo.cluster import Cluster
 from spark_sink.ranges.batch_offset import TopicPartition as Key
 from tests.integration.spark_sink.chaos.agents import PARTS, Agent, send
 from tests.integration.spark_sink.chaos.draws import SECONDS, Factors, Variant, variant
+from tests.integration.spark_sink.chaos.lakes import DeltaLake, Lake, unlocked
 from tests.integration.spark_sink.chaos.stream import Stream, Values
 from tests.integration.spark_sink.chaos.verdict import Verdict, judge
 
@@ -44,12 +45,13 @@ class Torment(ABC):
     form: ClassVar[str]
     faults: ClassVar[Sequence[str]]
     factors: ClassVar[Factors] = {}
+    kind: ClassVar[type[Lake]] = DeltaLake
 
     def __init__(self, cluster: Cluster, root: Path, topics: Sequence[str], partitions: int, seed: int) -> None:
         self.cluster, self.root, self.topics, self.partitions, self.seed = cluster, root, topics, partitions, seed
         self.random = random.Random(seed)
         self.variant: Variant = variant(self.factors, seed) if self.factors else {}
-        self.lake = root / "lake"
+        self.lake = self.kind(root / "lake")
         self.agents = self.make_agents()
         self.away: set[str] = set()
         self.events: list[str] = []
@@ -98,7 +100,7 @@ class Torment(ABC):
         expected = self.watermarks()
         self.until(lambda: self.positions() == expected, "the end of every partition")
         self.end()
-        found = judge(self.lake, stream.ledger(), coupons=self.variant.get("unknown") != "ignore")
+        found = judge(self.lake.root, stream.ledger(), coupons=self.variant.get("unknown") != "ignore")
         counts = ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(self.events).items()))
         self.say(f"seed {self.seed} done: {found}; {counts}")
         return found
@@ -113,7 +115,9 @@ class Torment(ABC):
 
     def ready(self) -> bool:
         """Each agent has committed, and each partition has begun."""
-        return self.committers() >= {one.name for one in self.agents} and self.positions().keys() >= set(self.keys())
+        return self.lake.committers() >= {one.name for one in self.agents} and self.positions().keys() >= set(
+            self.keys()
+        )
 
     def keys(self) -> list[Key]:
         """Every partition."""
@@ -142,12 +146,9 @@ class Torment(ABC):
 
         self.until(moved, f"progress of {of.__name__} partitions")
 
-    def committers(self) -> set[str]:
-        """The agents that have committed so far."""
-        logs = (file for log in self.lake.rglob("_delta_log") for file in log.glob("*.json"))
-        lines = (line for log in logs for line in log.read_text().splitlines() if '"commitInfo"' in line)
-        notes = (json.loads(line).get("commitInfo", {}).get("kafka-azimuth", {}) for line in lines)
-        return {note["agent"].partition("/")[0] for note in notes if "agent" in note}
+    def databases(self) -> Sequence[Path]:
+        """SQLite databases of the agents: each has one lock for all writers."""
+        return self.lake.databases()
 
     def watermarks(self) -> dict[Key, int]:
         """Where every partition ends in Kafka."""
@@ -186,9 +187,15 @@ class Torment(ABC):
             self.fault(kind)
 
     def stop(self, victim: Agent, part: str) -> None:
-        """SIGSTOP; a process that holds a membership resumes only after others have committed its partitions."""
+        """SIGSTOP; a process that holds a membership resumes only after others have committed its partitions.
+
+        A process that holds the lock of a database runs on until it does not: with it, all others would wait for it.
+        """
         stopped = victim.part(part)
         send(stopped, signal.SIGSTOP)
+        while not all(map(unlocked, self.databases())):
+            send(stopped, signal.SIGCONT)
+            send(stopped, signal.SIGSTOP)
         try:
             self.wait_for_commits() if part in {"agent", "jvm"} else time.sleep(SESSION_S + 2)
         finally:

@@ -7,7 +7,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from tests.integration.spark_sink.chaos.delta_by_duckdb import active, quarantined, tables, view
+from tests.integration.spark_sink.chaos import delta_by_duckdb, iceberg_by_duckdb
+from tests.integration.spark_sink.chaos.delta_by_duckdb import view
 
 _KEY = 'topic, "partition", "offset"'
 
@@ -52,9 +53,9 @@ def judge(root: Path, ledger: pa.Table, *, coupons: bool = True) -> Verdict:
         coupons: the field that comes in mid-run has to be there.
     """
     with duckdb.connect() as connection:
-        found = tables(root)
-        columns = view(connection, "good", [file for one in found for file in active(connection, one)])
-        view(connection, "bad", [file for one in found for file in quarantined(connection, one)])
+        reader = iceberg_by_duckdb if iceberg_by_duckdb.catalog(root).exists() else delta_by_duckdb
+        columns = view(connection, "good", reader.good_files(connection, root))
+        view(connection, "bad", reader.bad_files(connection, root))
         connection.register("acknowledged", ledger)
         connection.execute(
             f"CREATE TABLE ledger AS SELECT *, "

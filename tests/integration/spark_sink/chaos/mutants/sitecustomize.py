@@ -1,7 +1,7 @@
 """Broken variants of the product, loaded by every Python process whose path has this folder: a run has to find each.
 
 AZIMUTH_CHAOS_MUTANT names one: `lost` drops a file of every fourth commit, `doubled` adds one twice, `poison` drops the
-bad rows.
+bad rows, `retries` commits to Iceberg tables as pyiceberg does by default.
 """
 
 import itertools
@@ -9,6 +9,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from spark_sink.lake.iceberg import iceberg_table
 from spark_sink.sink import compare_and_swap
 from spark_sink.sink.batch_against_table import Decision, decide
 
@@ -28,5 +29,17 @@ def _broken(*given: Any, **named: Any) -> Decision:  # noqa: ANN401 -- those of 
     return replace(found, trim=[*found.trim, (first, {key: span.first for key, span in first.spans.items()})])
 
 
-if _mutant:
+def _repeated(table: Any, snapshot: int, appended: Any) -> None:  # noqa: ANN401 -- those of `commit`
+    """Commit by a transaction: it is repeated four times, each time with an assertion of the newest snapshot."""
+    with table.transaction() as transaction:
+        transaction.set_properties(dict(appended.properties))
+        with transaction.update_snapshot(snapshot_properties=dict(appended.summary)).merge_append() as producer:
+            producer._snapshot_id = snapshot  # the positions in the properties name this snapshot
+            for one in appended.entries:
+                producer.append_data_file(one)
+
+
+if _mutant == "retries":
+    vars(iceberg_table).update(commit=_repeated)
+elif _mutant:
     vars(compare_and_swap).update(decide=_broken)
