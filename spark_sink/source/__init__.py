@@ -17,6 +17,7 @@
 * `autoscaled_workers`: workers per topic from the autoscaler.
 * `value_decoding`: creates the decoder from the options.
 * `table_columns`: columns of JSON values from the sink's tables.
+* `registry_columns`: columns of Avro and Protobuf values from the newest schema of the registry.
 * `cluster_cores`: the cores of a cluster, from Spark's configuration.
 * `query_metrics`: metrics of queries for Prometheus, from Spark's progress.
 * `orphan_watch`: ends the reader when its query is gone.

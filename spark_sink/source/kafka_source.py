@@ -64,10 +64,11 @@ class KafkaGroupSource(DataSource):
             return KafkaGroupReader(options)
         if options.landing is not None:
             from spark_sink.sink.direct_landing import table_schema  # noqa: PLC0415 -- deltalake, only where tasks land
+            from spark_sink.source.registry_columns import follows_registry  # noqa: PLC0415 -- as above
 
             return KafkaGroupReader(
                 options,
                 make_decoder(options, table_schema(options.landing)),
-                per_batch=options.value.schema == TABLE_SCHEMA,
+                per_batch=options.value.schema == TABLE_SCHEMA or follows_registry(options),
             )
         return KafkaGroupReader(options, make_decoder(options, to_arrow_schema(schema, timezone="UTC")))

@@ -18,6 +18,7 @@ from spark_sink.ranges.task_packing import Packing, pack
 
 if TYPE_CHECKING:
     from spark_sink.source.membership_session import MembershipSession
+    from spark_sink.source.registry_columns import RegistryColumns
     from spark_sink.source.table_columns import TableColumns, TopicsDecoder
 
 
@@ -27,7 +28,7 @@ class TaskRanges(InputPartition):
     Args:
         ranges: at most one of each partition.
         identities: ids by topic.
-        decoders: decoders of the batch's topics, if the columns of their tables were read; else none.
+        decoders: decoders of the batch's topics, if their columns may change from batch to batch; else none.
     """
 
     def __init__(
@@ -54,14 +55,15 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     Args:
         options: options of the source.
         decoder: decoder of values; None for the raw format.
-        per_batch: the tasks write JSON with the columns that the tables have when a batch is planned.
+        per_batch: the tasks write JSON with the columns that the tables have when a batch is planned, or Avro and
+            Protobuf with those of the subject's latest schema.
     """
 
     def __init__(self, options: SourceOptions, decoder: Decoder | None = None, *, per_batch: bool = False) -> None:
         self._options = options
         self._decoder = decoder
         self._per_batch = per_batch
-        self._columns: TableColumns | None = None
+        self._columns: TableColumns | RegistryColumns | None = None
         self._session: MembershipSession | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -124,15 +126,28 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._session.close()
             self._session = None
 
-    def _decoders(self, start: Offset, end: Offset) -> "Sequence[TopicsDecoder]":
-        from spark_sink.formats import JsonDecoder  # noqa: PLC0415 -- as said above
+    def _decoders(self, start: Offset, offset: Offset) -> "Sequence[TopicsDecoder]":
+        from spark_sink.source.registry_columns import RegistryColumns  # noqa: PLC0415 -- deltalake, as said above
         from spark_sink.source.table_columns import TableColumns  # noqa: PLC0415 -- as said above
 
         if self._columns is None:
-            assert isinstance(self._decoder, JsonDecoder)  # noqa: S101 -- the options have been checked
-            assert self._options.landing is not None  # noqa: S101 -- the options have been checked
-            self._columns = TableColumns(self._options.landing, self._decoder, headers=self._options.headers)
-        return self._columns.decoders({one.topic for one in end if one.records}, {one.topic for one in start})
+            self._columns = self._make_columns()
+        topics = {one.topic for one in offset if one.records}
+        if isinstance(self._columns, RegistryColumns):
+            return self._columns.decoders(topics)
+        assert isinstance(self._columns, TableColumns)  # noqa: S101 -- there are two
+        return self._columns.decoders(topics, {one.topic for one in start})
+
+    def _make_columns(self) -> "TableColumns | RegistryColumns":
+        from spark_sink.formats import JsonDecoder  # noqa: PLC0415 -- as said above
+        from spark_sink.source.registry_columns import RegistryColumns  # noqa: PLC0415 -- as said above
+        from spark_sink.source.table_columns import TableColumns  # noqa: PLC0415 -- as said above
+
+        assert self._options.landing is not None  # noqa: S101 -- the options have been checked
+        assert self._decoder is not None  # noqa: S101 -- as above
+        if isinstance(self._decoder, JsonDecoder):
+            return TableColumns(self._options.landing, self._decoder, headers=self._options.headers)
+        return RegistryColumns(self._options.value, self._decoder)
 
     def _joined(self) -> "MembershipSession":
         from spark_sink.monitoring.logs.process_log import log_as_worker  # noqa: PLC0415 -- as said above

@@ -142,7 +142,9 @@ class _Part:
         self._decoder = one.decoder
         self._sorting = Sorting(sink, self.schema, run)
         # The records of the first batch with a new field show its type; the next batch has the column.
-        self._most = options.value.sample if one.decoder.unknown == "evolve" and sink.table.merge_schema else 0
+        # Only JSON shows a type; with a registry, the subject's latest schema does.
+        evolves = one.decoder.unknown == "evolve" and isinstance(one.decoder, JsonDecoder) and sink.table.merge_schema
+        self._most = options.value.sample if evolves else 0
         self._rescued: list[str] = []
 
     def own(self, batch: pa.RecordBatch) -> pa.RecordBatch:
