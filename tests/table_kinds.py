@@ -57,11 +57,43 @@ def rows_of(key: TopicPartition, offsets: Iterable[int]) -> pa.RecordBatch:
     )
 
 
-def kind_of(name: str, root: Path) -> Kind:
-    """Return a table of this format."""
-    if name == "iceberg by partition":
-        return _iceberg(root, TERMS)
-    return {"delta": _delta, "iceberg": _iceberg, "memory": _memory}[name](root)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """An S3 for tables.
+
+    Attributes:
+        address: where the tables are, `s3://`.
+        delta: options of Delta tables.
+        iceberg: options of Iceberg's catalog, but that of the warehouse.
+    """
+
+    address: str
+    delta: Mapping[str, str]
+    iceberg: Mapping[str, str]
+
+
+def kind_of(name: str, root: Path, bucket: Bucket | None = None) -> Kind:
+    """Return a table of this format.
+
+    Args:
+        name: of the format.
+        root: an empty folder.
+        bucket: where the files are; None for the folder.
+    """
+    if name == "memory":
+        return _memory()
+    if name == "delta":
+        return _delta(f"{bucket.address}/table" if bucket else str(root / "table"), bucket.delta if bucket else {})
+    storage = warehouse(root)
+    if bucket:
+        database = f"sqlite:///{root}/catalog.db"
+        storage = {
+            **bucket.iceberg,
+            "catalog.type": "sql",
+            "catalog.uri": database,
+            "catalog.warehouse": bucket.address,
+        }
+    return _iceberg(storage, TERMS if name == "iceberg by partition" else ())
 
 
 def warehouse(root: Path) -> dict[str, str]:
@@ -76,12 +108,22 @@ def catalog(root: Path) -> Catalog:
 
 def peer(root: Path) -> Peer:
     """Return the Iceberg table as another writer has it: by pyiceberg alone."""
-    return catalog(root).load_table(identifier(ADDRESS).path)
+    return _peer(warehouse(root))
+
+
+def _peer(storage: Mapping[str, str]) -> Peer:
+    return open_catalog("lake", storage).load_table(identifier(ADDRESS).path)
 
 
 def iceberg_file(root: Path, key: TopicPartition, offsets: Iterable[int], schema: pa.Schema = SCHEMA) -> DataFile:
     """Write a file of the Iceberg table that no commit names."""
-    landing = IcebergLanding(peer(root), schema, Layout())
+    return _iceberg_file(warehouse(root), key, offsets, schema)
+
+
+def _iceberg_file(
+    storage: Mapping[str, str], key: TopicPartition, offsets: Iterable[int], schema: pa.Schema = SCHEMA
+) -> DataFile:
+    landing = IcebergLanding(_peer(storage), schema, Layout())
     landing.write(rows_of(key, offsets))
     (file,) = landing.close()
     return file
@@ -93,59 +135,59 @@ def counted(rows: pa.Table) -> Counter[Record]:
     return Counter((TopicPartition(topic, number), offset) for topic, number, offset in found if topic != FOREIGN.topic)
 
 
-def _delta(root: Path) -> Kind:
-    path = root / "table"
+def _delta(path: str, storage: Mapping[str, str]) -> Kind:
+    options = dict(storage)
 
     def write(key: TopicPartition, offsets: Iterable[int]) -> DataFile:
-        landing = Landing(filesystem(str(path), make=True), SCHEMA)
+        landing = Landing(filesystem(path, storage, make=True), SCHEMA)
         landing.write(rows_of(key, offsets))
         (file,) = landing.close()
         return file
 
     return Kind(
-        make=lambda: DeltaLakeTable(str(path), "g"),
+        make=lambda: DeltaLakeTable(path, "g", storage),
         write=write,
-        rows=lambda: counted(DeltaTable(str(path)).to_pyarrow_table()),
+        rows=lambda: counted(DeltaTable(path, storage_options=options).to_pyarrow_table()),
         foreign={
             "append": lambda: write_deltalake(
-                str(path), pa.table(rows_of(FOREIGN, [0]).to_pydict(), SCHEMA), mode="append"
+                path, pa.table(rows_of(FOREIGN, [0]).to_pydict(), SCHEMA), mode="append", storage_options=options
             ),
-            "checkpoint": lambda: DeltaTable(str(path)).create_checkpoint(),
+            "checkpoint": lambda: DeltaTable(path, storage_options=options).create_checkpoint(),
         },
     )
 
 
-def _iceberg(root: Path, terms: Sequence[Term] = ()) -> Kind:
+def _iceberg(storage: Mapping[str, str], terms: Sequence[Term] = ()) -> Kind:
     def rewrite() -> None:
-        table = peer(root)
+        table = _peer(storage)
         if (rows := table.scan().to_arrow()).num_rows:
             table.overwrite(rows)
 
     def join() -> None:
-        handle = IcebergTable(ADDRESS, "g", warehouse(root))
+        handle = IcebergTable(ADDRESS, "g", storage)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(small_files, "ENOUGH", 2)
             compact("t", handle._load, Layout())
 
     def expire() -> None:
-        table = peer(root)
+        table = _peer(storage)
         if len(table.metadata.snapshots) > 1:
             ids = [one.snapshot_id for one in table.metadata.snapshots[:-1]]
             table.maintenance.expire_snapshots().by_ids(ids).commit()
 
     def set_property() -> None:
-        with peer(root).transaction() as change:
+        with _peer(storage).transaction() as change:
             change.set_properties({"owner": "someone else"})
 
     # pyiceberg writes into partitions by bucket only with its compiled part, which is not among the requirements.
     writes: dict[str, Callable[[], object]] = {
-        "append": lambda: peer(root).append(pa.Table.from_batches([rows_of(FOREIGN, [0])])),
+        "append": lambda: _peer(storage).append(pa.Table.from_batches([rows_of(FOREIGN, [0])])),
         "compaction": rewrite,
     }
     return Kind(
-        make=lambda: IcebergTable(ADDRESS, "g", warehouse(root), TableSettings(terms=terms)),
-        write=lambda key, offsets: iceberg_file(root, key, offsets),
-        rows=lambda: counted(peer(root).scan().to_arrow()),
+        make=lambda: IcebergTable(ADDRESS, "g", storage, TableSettings(terms=terms)),
+        write=lambda key, offsets: _iceberg_file(storage, key, offsets),
+        rows=lambda: counted(_peer(storage).scan().to_arrow()),
         foreign={
             **({} if terms else writes),
             "compaction by an agent": join,
@@ -155,7 +197,7 @@ def _iceberg(root: Path, terms: Sequence[Term] = ()) -> Kind:
     )
 
 
-def _memory(_: Path) -> Kind:
+def _memory() -> Kind:
     store = MemoryStore()
     return Kind(
         make=lambda: MemoryTable(store),

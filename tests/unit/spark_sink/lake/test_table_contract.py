@@ -18,7 +18,7 @@ from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
-from tests.table_kinds import ADDRESS, KINDS, SCHEMA, Kind, kind_of, warehouse
+from tests.table_kinds import ADDRESS, KINDS, SCHEMA, Bucket, Kind, kind_of, warehouse
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 KEYS = [A, TopicPartition("a", 1), B]
@@ -212,12 +212,13 @@ class _Agents(RuleBasedStateMachine):
     """
 
     format = "memory"
+    bucket: Callable[[], Bucket] | None = None
     handle: Callable[[Table], Table] = staticmethod(lambda table: table)
 
     def __init__(self) -> None:
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
-        self.kind = kind_of(self.format, self.root)
+        self.kind = kind_of(self.format, self.root, self.bucket() if self.bucket else None)
         self.handles = [self.handle(self.kind.make()) for _ in range(WRITERS)]
         self.handles[0].create(SCHEMA)
         self.next = dict.fromkeys(KEYS, 0)
@@ -276,8 +277,25 @@ class _Agents(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
 
-def _run(format_: str, examples: int, steps: int, handle: Callable[[Table], Table] | None = None) -> None:
-    machine = type("Agents", (_Agents,), {"format": format_, **({"handle": staticmethod(handle)} if handle else {})})
+def run_writers(
+    format_: str,
+    examples: int,
+    steps: int,
+    handle: Callable[[Table], Table] | None = None,
+    bucket: Callable[[], Bucket] | None = None,
+) -> None:
+    """Run the machine of the writers on tables of one format.
+
+    Args:
+        format_: of the tables.
+        examples: number of runs.
+        steps: of each run.
+        handle: makes a broken handle of one that keeps the contract; None for that one.
+        bucket: returns a new place for the table of each run; None for local folders.
+    """
+    given = {"handle": handle, "bucket": bucket}
+    changed = {name: staticmethod(one) for name, one in given.items() if one is not None}
+    machine = type("Agents", (_Agents,), {"format": format_, **changed})
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -296,11 +314,11 @@ def _run(format_: str, examples: int, steps: int, handle: Callable[[Table], Tabl
 )
 def test_every_record_is_there_once_whatever_writers_do(format_: str, examples: int) -> None:
     """Few and short runs of the machine; the slow ones below walk further."""
-    _run(format_, examples, 12)
+    run_writers(format_, examples, 12)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format_", ["delta", "iceberg", "iceberg by partition"])
 def test_every_record_is_there_once_in_long_runs(format_: str) -> None:
     """The same machine, further."""
-    _run(format_, 25, 25)
+    run_writers(format_, 25, 25)
