@@ -74,6 +74,7 @@ def test_a_commit_costs_the_same_as_the_table_ages(tmp_path: Path) -> None:
                 "commits": len(times),
                 f"median of the first {WINDOW}": round(statistics.median(times[:WINDOW]), 1),
                 f"median of the last {WINDOW}": round(statistics.median(times[-WINDOW:]), 1),
+                "growth": round(statistics.median(times[-WINDOW:]) / statistics.median(times[:WINDOW]), 2),
                 "95%": round(statistics.quantiles(times, n=20)[-1], 1),
                 "longest": round(max(times), 1),
             }
