@@ -86,7 +86,7 @@ class _Acknowledged:
         while not self._ended.is_set():
             for _ in range(50):
                 self.sent += 1
-                self._producer.produce(self._topic, b"%d" % self.sent, on_delivery=self._note)
+                self._producer.produce(self._topic, b'{"id":%d}' % self.sent, on_delivery=self._note)
             self._producer.poll(0.02)
         assert self._producer.flush(60) == 0
 
@@ -95,25 +95,54 @@ class _Acknowledged:
         self.acknowledged += 1
 
 
-def test_each_acknowledged_record_is_there_once_while_agents_commit_and_die(cluster: Cluster, tmp_path: Path) -> None:
+def _live_fleet(name: str, root: Path, cluster: Cluster) -> tuple[str, str, dict[str, str]]:
+    """The file of a fleet, its table and the options of a union with it."""
+    _, lake, values = name.split("-")
+    json_values = 'value_format = "json"\nvalue_schema = \'{"id": "bigint"}\'\n' if values == "json" else ""
+    decoding = {"valueFormat": "json"} if values == "json" else {}
+    if lake == "delta":
+        return config(name, root, cluster, json_values), f"{root}/lake/home", decoding
+    catalog = f'table_format = "iceberg"\ncatalog = {{ warehouse = "{root}/warehouse" }}\n'
+    text = config(name, root, cluster, catalog + json_values).replace(f"{root}/lake/{{cluster}}", "lake.raw.{cluster}")
+    return text, "iceberg://lake.raw.home", {"catalog.warehouse": f"{root}/warehouse", **decoding}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "union-delta-raw",
+        "union-iceberg-json",
+        pytest.param("union-delta-json", marks=pytest.mark.slow),
+        pytest.param("union-iceberg-raw", marks=pytest.mark.slow),
+    ],
+)
+def test_each_acknowledged_record_is_there_once_while_agents_commit_and_die(
+    cluster: Cluster, tmp_path: Path, name: str
+) -> None:
     """An agent is killed and started between the looks; two read the topic."""
-    topic = "union-live.t"
+    topic = f"{name}.t"
     make_topics(cluster.bootstrap_servers, [topic], PARTITIONS)
-    table = str(tmp_path / "lake" / "home")
+    text, table, options = _live_fleet(name, tmp_path, cluster)
+
+    def committed() -> dict[TopicPartition, int]:
+        return positions(table, name, options)
+
     with (
-        FleetProcesses(tmp_path, config("union-live", tmp_path, cluster)) as fleet,
+        FleetProcesses(tmp_path, text) as fleet,
         _Acknowledged(cluster.bootstrap_servers, topic) as producer,
     ):
         fleet.start("a", "b")
-        wait_until((tmp_path / "lake" / "home" / "_delta_log").exists, 120, "a table", lambda: fleet.log("a"))
+        wait_until(lambda: len(committed()) == PARTITIONS, 120, "a table", lambda: fleet.log("a"))
         for look in range(LOOKS):
-            version = DeltaTable(table).version()
-            wait_until(partial(_committed, table, version), 120, "a commit", lambda: fleet.log("a"))
+            before = committed()
+            wait_until(partial(_moved, committed, before), 120, "a commit", lambda: fleet.log("a"))
             least = producer.acknowledged
-            rows = union(table, cluster.bootstrap_servers, topics=[topic], columns=["partition", "offset"]).read_all()
+            columns = ["partition", "offset"]
+            found = union(table, cluster.bootstrap_servers, topics=[topic], columns=columns, options=options)
+            rows = found.read_all()
             most = producer.sent
             by_partition = Counter(rows.column("partition").to_pylist())
-            places = set(zip(*(rows.column(name).to_pylist() for name in ("partition", "offset")), strict=True))
+            places = set(zip(*(rows.column(column).to_pylist() for column in columns), strict=True))
             assert len(places) == rows.num_rows, "a record is there twice"
             assert places == {(one, at) for one, count in by_partition.items() for at in range(count)}
             assert least <= rows.num_rows <= most
@@ -122,8 +151,8 @@ def test_each_acknowledged_record_is_there_once_while_agents_commit_and_die(clus
                 fleet.start("ab"[look % 2])
 
 
-def _committed(table: str, version: int) -> bool:
-    return DeltaTable(table).version() > version
+def _moved(committed: Callable[[], object], before: object) -> bool:
+    return committed() != before
 
 
 @pytest.fixture(params=["delta", "iceberg"])
