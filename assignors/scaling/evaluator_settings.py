@@ -97,7 +97,7 @@ class ScalingSettings(BaseSettings):
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise ScalingFileError(f"{config}: cannot be read: {why}") from error
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise ScalingFileError(f"{config}: is not TOML: {error}") from error
         try:
             settings = cls(**given)

@@ -266,7 +266,7 @@ def _read(config: Path) -> dict[str, Any]:
         return tomllib.loads(config.read_text())
     except OSError as error:
         raise OptionError(f"{config}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise OptionError(f"{config}: is not TOML: {error}") from error
 
 

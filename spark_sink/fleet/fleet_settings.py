@@ -139,7 +139,7 @@ class FleetSettings(BaseSettings):
             found = cls(**{**given, **_beside(config, tomllib.loads(config.read_text()))})
         except OSError as error:
             raise OptionError(f"{config}: cannot be read: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise OptionError(f"{config}: is not TOML: {error}") from error
         except ValidationError as error:
             raise OptionError(f"{config}: " + "; ".join(_sentence(one) for one in error.errors())) from error

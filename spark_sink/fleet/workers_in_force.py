@@ -2,6 +2,7 @@
 
 import json
 import logging
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ log = logging.getLogger(__name__)
 
 _INTERVAL_S = 2.0
 _FIRST_READ_S = 5.0
+_MOST_BYTES = 16 << 20  # of a file of overrides, which is read every two seconds
 
 
 class WorkersNow:
@@ -163,14 +165,25 @@ def read_overrides(file: Path) -> Mapping[str, Override]:
         WorkersError: it does not exist, or is invalid.
     """
     try:
-        found: Any = json.loads(file.read_text())
+        found: Any = json.loads(_text(file))
         return {name: _override(name, value) for name, value in found.items()}
     except FileNotFoundError as error:
         raise WorkersError(f"{file}: there is no such file of overrides; write {{}} into it for none") from error
-    except (OSError, ValueError, AttributeError) as error:
+    # All agents may read this file: an error of another class would end them all. Deep brackets are a RecursionError.
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise WorkersError(
             f"{file}: {error}; need a JSON object of names, each with a number or a list of agents"
         ) from error
+
+
+def _text(file: Path) -> str:
+    """Read a file without the wait for a writer of a pipe, and without one that would fill the memory."""
+    found = file.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("is not a file")
+    if found.st_size > _MOST_BYTES:
+        raise ValueError(f"{found.st_size} bytes, at most {_MOST_BYTES} are read")
+    return file.read_text()
 
 
 def _override(name: str, value: Any) -> Override:  # noqa: ANN401 - whatever JSON holds

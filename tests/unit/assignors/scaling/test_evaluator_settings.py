@@ -25,6 +25,7 @@ def load(path: Path, top: str = "", pipeline: str = "", topics: str = "['t']") -
         ("interval_s = inf", "", "interval_s"),
         ("[agents.h]\ntopics = 3", "", "agents.h: no pipeline has this group; groups are ['g']"),
         ("interval_s = 1e300", "", "interval_s"),
+        pytest.param("interval_s = " + "[" * 10_000, "", "is not TOML", id="deep"),
         ("interval_s = 60", "window_s = 100", "window_s=100 is less than two rounds"),
         ("alerts = ['http://[bad']", "", "http://"),
         ("store = ''", "", "store '': need 'memory'"),

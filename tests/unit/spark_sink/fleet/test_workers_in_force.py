@@ -1,5 +1,6 @@
 """The present workers, and the effect of an invalid file."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -25,7 +26,10 @@ from spark_sink.fleet.workers_in_force import WorkersNow, read_overrides
         "3",
         "",
         "{",
+        "[" * 100_000,
+        '{"t":' * 100_000,
     ],
+    ids=lambda text: text[:12],
 )
 def test_anything_but_numbers_and_lists_of_agents_is_one_expected_error(tmp_path: Path, text: str) -> None:
     """A text for a list would name an agent for each of its letters."""
@@ -41,6 +45,18 @@ def test_bytes_that_are_no_text_are_an_expected_error(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(WorkersError, match="need a JSON object"):
         read_overrides(file)
+
+
+def test_what_is_no_file_or_too_large_is_an_expected_error_at_once(tmp_path: Path) -> None:
+    """An agent that waits for the writer of a pipe, or reads a disk into its memory, follows no view."""
+    folder, pipe, large = tmp_path / "folder", tmp_path / "pipe", tmp_path / "large"
+    folder.mkdir()
+    os.mkfifo(pipe)
+    large.write_text("{}")
+    os.truncate(large, 1 << 40)
+    for place in (folder, pipe, Path("/dev/zero"), large):
+        with pytest.raises(WorkersError, match="need a JSON object"):
+            read_overrides(place)
 
 
 def test_a_failure_is_told_until_the_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
