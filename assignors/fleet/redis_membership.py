@@ -23,6 +23,10 @@ from assignors.fleet.membership_contract import Membership, Session, Standing, S
 log = logging.getLogger(__name__)
 
 
+class _ForeignError(Exception):
+    """The server holds something else than a view: another program writes to the fleet's keys."""
+
+
 class RedisMembers:
     """Membership of one agent by Redis; the contract is that of `Members`.
 
@@ -58,7 +62,7 @@ class RedisMembers:
         # The braces keep all keys of a fleet on one server of a Redis cluster.
         self._index = f"azimuth:{{{fleet}}}:index"
         self._beat = f"azimuth:{{{fleet}}}:beat:{agent.id}"
-        self._client, self._error = _connect(url, min(self._session.beat_s, 2.0))
+        self._client, self._error, self._answered = _connect(url, min(self._session.beat_s, 2.0))
         source = importlib.resources.files("assignors.fleet").joinpath("redis_membership.lua").read_text()
         self._script = self._client.register_script(source)
         self._ended = threading.Event()
@@ -94,7 +98,7 @@ class RedisMembers:
         try:
             view, _, beats = self._step("look")
         except self._error as error:
-            raise FleetError(f"Redis at {self._address} does not answer: {error}") from error
+            raise FleetError(f"{self._says(error)}: {error}") from error
         return Membership(view=view, standing=self._cell.state.standing, beats=beats)
 
     def close(self) -> None:
@@ -142,13 +146,19 @@ class RedisMembers:
     def _miss(self, silent_s: float, error: Exception) -> None:
         state = self._cell.state
         if state.view is None:
-            self._note(Standing.JOINING, f"Redis at {self._address} does not answer: {error}")
+            self._note(Standing.JOINING, f"{self._says(error)}: {error}")
             return
         standing = self._session.standing(silent_s, self._witness)
         if standing is not Standing.MEMBER:
             stays = standing is Standing.UNREACHABLE
             does = "the last view stays" if stays else "no other server does either: stopping"
-            self._note(standing, f"Redis at {self._address} does not answer, {does}")
+            why = f" ({error})" if isinstance(error, self._answered) else ""
+            self._note(standing, f"{self._says(error)}, {does}{why}")
+
+    def _says(self, error: Exception) -> str:
+        if isinstance(error, self._answered):
+            return f"Redis at {self._address} does not answer with a view of the fleet, which is in key {self._index}"
+        return f"Redis at {self._address} does not answer"
 
     def _note(self, standing: Standing, reason: str) -> None:
         state = self._cell.state
@@ -170,12 +180,17 @@ class RedisMembers:
                 "" if known is None else json.dumps(known.value()),
             ],
         )
-        text, owner, beats = answer
-        ages = dict(zip(beats[::2], (int(age) / 1000 for age in beats[1::2]), strict=True))
-        return View.of(json.loads(text)), owner, ages
+        try:
+            text, owner, beats = answer
+            ages = dict(zip(beats[::2], (int(age) / 1000 for age in beats[1::2]), strict=True))
+            return View.of(json.loads(text)), owner, ages
+        # Without this the thread would end, and the agent would keep its last view for ever as a normal member.
+        except (FleetError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise _ForeignError(str(error)) from error
 
 
-def _connect(url: str, timeout_s: float) -> tuple[Any, type[Exception]]:
+def _connect(url: str, timeout_s: float) -> tuple[Any, tuple[type[Exception], ...], tuple[type[Exception], ...]]:
+    """Return a client, all errors of a question, and those of them that are an answer."""
     try:
         import redis  # noqa: PLC0415 - optional: the message says how to get it
     except ImportError as error:
@@ -189,4 +204,6 @@ def _connect(url: str, timeout_s: float) -> tuple[Any, type[Exception]]:
             f"membership: {shown(url)!r} is no address of Redis: need {REDIS_ADDRESSES}, and %XX for each "
             "character of a password that has a meaning there"
         ) from error
-    return client, redis.RedisError
+    answered = (redis.ResponseError, _ForeignError)
+    # A key that is no UTF-8, as another program's may be, is an error while the client reads the answer.
+    return client, (redis.RedisError, UnicodeDecodeError, *answered), (UnicodeDecodeError, *answered)
