@@ -1,5 +1,6 @@
 """A compacted topic as a table: reads the present value of each key, and writes values."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, Self, TypeVar
@@ -17,6 +18,8 @@ Record = TypeVar("Record")
 
 _TIMEOUT_S = 15.0
 _REPLICAS = 3
+_GONE_S = 10.0
+"""A topic that no answer lists for this long is deleted: a broker that has just started lists too few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,7 @@ class CompactedFeed(Generic[Key, Record]):
     Contract:
     * `refresh` reads new records and returns whether one changed; the first call reads the topic to its end.
     * A topic that does not exist yet has no records: the next `refresh` looks it up again.
+    * Records of a deleted topic do not stay, also if it is created again: who starts later would not know them.
     * Used by one thread. It never writes and never commits.
 
     Args:
@@ -86,11 +90,15 @@ class CompactedFeed(Generic[Key, Record]):
         self._read_to: dict[int, int] = {}
         self._targets: dict[int, int] = {}
         self._assigned = 0
+        self._again = False  # whether the topic is being read from its beginning once more
+        self._unlisted: float | None = None  # since when, by a monotonic clock
         self.cluster = ""
         """Id of the cluster that has the topic, known after a `refresh`."""
         self.records: dict[Key, Record] = {}
         self.refused = False
         """Whether the brokers refuse the topic to this user, known after a `refresh`; it has no records then."""
+        self.deleted = False
+        """Whether there was such a topic, and there is none now, known after a `refresh`."""
 
     def refresh(self, timeout_s: float = 5.0, *, to_end: bool = False) -> bool:
         """Read new records.
@@ -104,20 +112,45 @@ class CompactedFeed(Generic[Key, Record]):
         """
         before = dict(self.records)
         self._follow_partitions(timeout_s)
+        if to_end and self._unlisted is not None:
+            self._fail("the brokers list no such topic; it was there before")
         self._targets |= self._ends(range(self._assigned), timeout_s) if to_end else {}
         while self._assigned:
             message = self._consumer.poll(timeout_s if self._behind else 0.0)
             if message is None:
                 break
-            error = message.error()
-            if error is None:
-                self._apply(message.key(), message.value())
-                self._read_to[message.partition() or 0] = (message.offset() or 0) + 1
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- its name begins with an underscore
-                self._read_to[message.partition() or 0] = message.offset() or 0
-        if to_end and self._behind:
+            self._take(message, timeout_s)
+        if (to_end or self._again) and self._behind:
             self._fail(f"not read to its end in {timeout_s:g} s")
+        self._again = False
         return self.records != before
+
+    def _take(self, message: Any, timeout_s: float) -> None:  # noqa: ANN401 -- confluent-kafka's own
+        error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 -- its name begins so
+            return
+        if offset < self._read_to.get(partition, 0):
+            self._read_again(timeout_s)
+            return
+        if error is None:
+            self._apply(message.key(), message.value())
+        self._read_to[partition] = offset + (error is None)
+
+    def _read_again(self, timeout_s: float) -> None:
+        """Begin anew, because the log has gone back: the topic was deleted and created again."""
+        count = self._assigned
+        self._forget()
+        self._targets, self._again = self._ends(range(count), timeout_s), True
+        self._assign(range(count))
+        self._assigned = count
+
+    def _forget(self) -> None:
+        self._consumer.incremental_unassign([KafkaPartition(self._topic, n) for n in range(self._assigned)])
+        self._assigned = 0
+        self._read_to, self._targets, self.records = {}, {}, {}
+
+    def _assign(self, partitions: Iterable[int]) -> None:
+        self._consumer.incremental_assign([KafkaPartition(self._topic, n, OFFSET_BEGINNING) for n in partitions])
 
     def close(self) -> None:
         """Close the client."""
@@ -153,12 +186,27 @@ class CompactedFeed(Generic[Key, Record]):
         self.cluster = metadata.cluster_id or ""
         self.refused = found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
         count = 0 if found.error else len(found.partitions)
+        missing = found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        self.deleted &= missing
+        self._note_missing(missing=missing and self._assigned > 0)
         if count <= self._assigned:
             return
         new = range(self._assigned, count)
         self._targets |= self._ends(new, timeout_s)
-        self._consumer.incremental_assign([KafkaPartition(self._topic, n, OFFSET_BEGINNING) for n in new])
+        self._assign(new)
         self._assigned = count
+
+    def _note_missing(self, *, missing: bool) -> None:
+        """Forget the topic once no answer has listed it for some seconds."""
+        now_s = time.monotonic()
+        if not missing:
+            self._unlisted = None
+        elif self._unlisted is None:
+            self._unlisted = now_s
+        elif now_s - self._unlisted >= _GONE_S:
+            self._unlisted = None
+            self._forget()
+            self.deleted = True
 
     def _apply(self, key: Any, value: Any) -> None:  # noqa: ANN401 -- bytes, or what a deserializer made
         name = self._held.key(key)
@@ -189,12 +237,21 @@ class CompactedPublisher(Generic[Key, Record]):
     """
 
     def __init__(self, kafka: Mapping[str, Any], topic: str, held: TableTopic[Key, Record]) -> None:
+        self._kafka = kafka
         self._topic = topic
         self._held = held
-        make_compacted_topic(kafka, topic, held)
+        self.make()
         self._producer = held.made(
             Producer, {**kafka, "enable.idempotence": True, "message.timeout.ms": int(_TIMEOUT_S * 1000)}
         )
+
+    def make(self) -> None:
+        """Create the topic if it does not exist, as after it was deleted.
+
+        Raises:
+            AssignorError: the class `failure`: no broker answers, or the topic cannot be created.
+        """
+        make_compacted_topic(self._kafka, self._topic, self._held)
 
     def write(self, key: bytes, value: bytes | None, what: str) -> None:
         """Write one record, or withdraw it with None.

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from assignors.clients import CompactedFeed, TableTopic, compacted_topic
 from assignors.errors import AssignorError
@@ -68,6 +68,100 @@ def test_the_end_of_a_topic_with_transactions_is_behind_the_open_ones(monkeypatc
         feed.refresh(1.0, to_end=True)
     with CompactedFeed({}, "t", held(transactions=False)) as feed:
         feed.refresh(1.0, to_end=True)
+
+
+class Recreated:
+    """A consumer of a topic that can be deleted and created again; a list is its log."""
+
+    def __init__(self, _config: dict[str, Any]) -> None:
+        self.log: list[tuple[bytes, bytes]] | None = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]
+        self.at: int | None = None
+
+    def list_topics(self, topic: str, timeout: float) -> Any:  # noqa: ANN401 -- as the client
+        """One partition, or none."""
+        assert timeout > 0
+        error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART) if self.log is None else None
+        return SimpleNamespace(cluster_id="c", topics={topic: SimpleNamespace(error=error, partitions={0: None})})
+
+    def get_watermark_offsets(self, _partition: object, timeout: float) -> tuple[int, int]:
+        """As brokers answer."""
+        assert timeout > 0
+        if self.log is None:
+            raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+        return 0, len(self.log)
+
+    def incremental_assign(self, _partitions: object) -> None:
+        """Begins at the first record."""
+        self.at = 0
+
+    def incremental_unassign(self, _partitions: object) -> None:
+        """Reads nothing."""
+        self.at = None
+
+    def poll(self, _timeout: float) -> Any:  # noqa: ANN401 -- as the client
+        """The next record; past the end of a shorter log it begins anew, as with auto.offset.reset."""
+        if self.log is None or self.at is None or self.at == len(self.log):
+            return None
+        self.at = 0 if self.at > len(self.log) else self.at
+        key, value = self.log[self.at]
+        self.at += 1
+        at = self.at - 1
+        return SimpleNamespace(
+            error=lambda: None, key=lambda: key, value=lambda: value, partition=lambda: 0, offset=lambda: at
+        )
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.fixture
+def recreated(monkeypatch: pytest.MonkeyPatch) -> tuple[CompactedFeed[bytes, bytes], Recreated]:
+    """A feed that has read its topic, and its consumer."""
+    monkeypatch.setattr(compacted_topic, "Consumer", Recreated)
+    feed = CompactedFeed({}, "t", held(transactions=False))
+    feed.refresh(1.0)
+    assert feed.records == {b"a": b"3", b"b": b"2"}
+    consumer: Any = feed._consumer
+    return feed, consumer
+
+
+@pytest.mark.parametrize("to_end", [False, True])
+def test_records_of_a_topic_that_was_made_again_are_forgotten(
+    recreated: tuple[CompactedFeed[bytes, bytes], Recreated], *, to_end: bool
+) -> None:
+    """Who starts later does not know them: agents would compute with different numbers for ever."""
+    feed, consumer = recreated
+    consumer.log = [(b"c", b"4")]
+    assert feed.refresh(1.0, to_end=to_end)
+    assert feed.records == {b"c": b"4"}
+    consumer.log.append((b"c", b"5"))
+    feed.refresh(1.0, to_end=to_end)
+    assert feed.records == {b"c": b"5"}
+
+
+def test_records_stay_until_a_topic_counts_as_deleted(
+    recreated: tuple[CompactedFeed[bytes, bytes], Recreated], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has just started lists too few. The evaluator, which needs the end, is told why it has none."""
+    feed, consumer = recreated
+    consumer.log, now_s = None, 100.0
+    monkeypatch.setattr("assignors.clients.compacted_topic.time.monotonic", lambda: now_s)
+    for now_s in (100.0, 109.0):
+        feed.refresh(1.0)
+        assert feed.records, now_s
+        assert not feed.deleted
+        with pytest.raises(AssignorError, match=r"topic 't': the brokers list no such topic; it was there before"):
+            feed.refresh(1.0, to_end=True)
+    now_s = 110.0
+    assert feed.refresh(1.0, to_end=True)
+    assert feed.deleted
+    assert not feed.records
+    assert not feed.refresh(1.0)
+    assert feed.deleted
+    consumer.log = [(b"c", b"4")]
+    assert feed.refresh(1.0)
+    assert feed.records == {b"c": b"4"}
+    assert not feed.deleted
 
 
 @pytest.mark.slow
