@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from assignors.errors import WorkersError
 from assignors.fleet.fleet_topic import FleetTopic
@@ -14,6 +14,8 @@ Override = int | tuple[str, ...]
 """A number of agents, or the agents by name."""
 
 V = TypeVar("V")
+
+_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +93,26 @@ class FleetWorkers:
         return self.weights.get(f"{topic.cluster}/{topic.name}") if found is None else found
 
     def unknown(self, topics: Iterable[FleetTopic], agents: Iterable[str]) -> list[str]:
-        """Return the overrides that cannot apply, one sentence each: no such topic, or an agent that is not live."""
+        """Return the overrides that cannot apply: no such topic, or an agent that is not live.
+
+        One sentence each for the first ones of either kind, and one with the number of the others: each is logged, and
+        a file may have any number of them.
+        """
         names = {name for topic in topics for name in (topic.name, topic.label, topic.identity)}
         living = set(agents)
-        found = [f"override for {name!r}: there is no such topic" for name in self.overrides if name not in names]
-        for name, value in self.overrides.items():
-            dead = [agent for agent in value if agent not in living] if isinstance(value, tuple) else []
-            if dead:
-                found.append(f"override for {name!r}: agent {dead[0]!r} does not live, the next in line stands in")
+        unknown = [name for name in self.overrides if name not in names]
+        found = [f"override for {name!r}: there is no such topic" for name in unknown[:_NAMED]]
+        if more := len(unknown[_NAMED:]):
+            found.append(f"{more} more overrides: there is no such topic")
+        dead = {
+            name: gone
+            for name, value in self.overrides.items()
+            if isinstance(value, tuple) and (gone := next((one for one in value if one not in living), None))
+        }
+        for name, agent in list(dead.items())[:_NAMED]:
+            found.append(f"override for {name!r}: agent {agent!r} does not live, the next in line stands in")
+        if more := max(len(dead) - _NAMED, 0):
+            found.append(f"{more} more overrides: an agent does not live, the next in line stands in")
         return found
 
 

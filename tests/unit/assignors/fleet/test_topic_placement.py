@@ -148,6 +148,23 @@ def test_an_override_wins_over_the_autoscaler_that_over_a_pattern_that_over_the_
     assert "'nobody' does not live" in policy.unknown(asked, view.ids)[0]
 
 
+def test_any_number_of_overrides_that_cannot_apply_is_a_few_sentences() -> None:
+    """Each sentence is a line of the log and a part of the status: a file of 100,000 names would stop all agents."""
+    names = [f"t{number}" for number in range(100_000)]
+    topics = [FleetTopic("c", name, name) for name in names]
+    found = FleetWorkers(overrides=dict.fromkeys(names, 2)).unknown([], ["a"])
+    assert [found[0], *found[5:]] == [
+        "override for 't0': there is no such topic",
+        "99995 more overrides: there is no such topic",
+    ]
+    found = FleetWorkers(overrides=dict.fromkeys(names, ("a", "gone"))).unknown(topics, ["a"])
+    assert [found[0], *found[5:]] == [
+        "override for 't0': agent 'gone' does not live, the next in line stands in",
+        "99995 more overrides: an agent does not live, the next in line stands in",
+    ]
+    assert len(FleetWorkers(overrides=dict.fromkeys(names[:5], 2)).unknown([], ["a"])) == 5
+
+
 def test_who_was_said_to_be_next_is_next() -> None:
     """`explain` predicts the effect of a death or of one more worker, and gives each agent a reason."""
     view, asked, policy = fleet(6), topics(40), FleetWorkers(default=2)
