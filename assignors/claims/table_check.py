@@ -39,6 +39,8 @@ def check_claims(address: str, table: str = "partition_claims") -> str:
 def _is_there(name: str, file: Path) -> bool:
     """Return whether the file exists; a folder in which none can be created is refused."""
     try:
+        if file.is_dir():
+            raise ClaimsError(f"{name}: {file} is a folder; name a file in it")
         if file.exists():
             return True
     except OSError as error:

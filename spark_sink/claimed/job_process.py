@@ -1,5 +1,6 @@
 """A job as a process: built from its settings, run until a signal stops it."""
 
+import contextlib
 import logging
 import os
 import signal
@@ -14,9 +15,9 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from prometheus_client import CollectorRegistry
 
-from assignors.claims import PartitionClaims
+from assignors.claims import PartitionClaims, check_claims
 from assignors.clients import shown
-from assignors.errors import FleetError
+from assignors.errors import ClaimsAwayError, FleetError
 from assignors.fleet import Sighting, Source, ask_ids, sight
 from assignors.scaling import WorkersRecord
 from spark_sink.agent.progress_log import StartSteps
@@ -67,7 +68,7 @@ def build(
         ops: counts commits for an ops log; None without one.
 
     Raises:
-        ClaimsError: the database's address is invalid.
+        ClaimsError: the database's address is invalid, or its claims cannot be kept there; not if it is away.
         FleetError: neither topics nor a pattern, or no broker answers.
         SparkSinkError: Kafka's client refuses a property.
     """
@@ -76,6 +77,8 @@ def build(
     kafka = librdkafka_config(own)
     source = Source(name=settings.name, kafka=kafka, topics=settings.topics, pattern=settings.pattern)
     _claims(settings, "not known yet").close()  # reports errors of the settings before waiting for a broker
+    with contextlib.suppress(ClaimsAwayError):  # it may come back; a file that is no database stays one
+        check_claims(settings.database, settings.claims_table)
     topics = ClusterTopics(admin(kafka), source)
     steps.done(f"cluster {topics.cluster} at {kafka['bootstrap.servers']}: {topics.count} topics")
     claims = _claims(settings, topics.cluster)

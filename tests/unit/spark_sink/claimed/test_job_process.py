@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assignors.errors import FleetError
+from assignors.errors import ClaimsAwayError, ClaimsError, FleetError
 from producer.testing import MockCluster
 from spark_sink.agent.progress_log import StartSteps
 from spark_sink.claimed import ClaimedSettings, Round, build
@@ -170,6 +170,31 @@ def test_a_job_whose_time_is_over_ends_although_its_request_has_no_answer(
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert module.run(replace(settings, once=True, max_runtime_s=0.2)) == 3
     job.answer.set()
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("text", "file is not a database"),
+        ("folder", "is a folder; name a file in it"),
+        ("none/claims.db", "there is no folder .*none; create it"),
+    ],
+)
+def test_a_file_that_cannot_keep_claims_ends_the_start(
+    settings: ClaimedSettings, tmp_path: Path, name: str, says: str
+) -> None:
+    """Before it waits for brokers: no round can succeed, and the job would try until its time is over."""
+    (tmp_path / "text").write_text("no database " * 100)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ClaimsError, match=says) as raised:
+        build(replace(settings, database=f"sqlite:///{tmp_path}/{name}"))
+    assert not isinstance(raised.value, ClaimsAwayError)
+
+
+def test_a_database_that_is_away_does_not_end_the_start(settings: ClaimedSettings) -> None:
+    """It may come back: the job goes on, here to brokers that are away, too."""
+    with pytest.raises(FleetError, match="no broker"):
+        build(replace(settings, database="postgresql://u@127.0.0.1:1/x"))
 
 
 def test_an_error_of_the_start_is_the_commands_error(
