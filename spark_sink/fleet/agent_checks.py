@@ -6,6 +6,7 @@ from pathlib import Path
 from assignors.errors import FleetError
 from assignors.fleet import Lane
 from spark_sink.checks import BrokerChecks, Check, Finding, check_writable, ops_checks, port_checks, run
+from spark_sink.errors import OptionError
 from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.row_checks import row_checks
@@ -50,8 +51,7 @@ def questions(settings: FleetSettings) -> list[Check]:
         found.append(Check(subject="overrides", place=str(overrides), ask=lambda: _overrides(overrides)))
     found += ops_checks(settings.ops)
     if (file := settings.status_file) is not None:
-        folder = str(file.absolute().parent)
-        found.append(Check(subject="status", place=str(file), ask=lambda: check_writable(folder, {})))
+        found.append(Check(subject="status", place=str(file), ask=lambda: _status(file)))
     return found
 
 
@@ -76,6 +76,12 @@ def _of_source(settings: FleetSettings, name: str) -> list[Check]:
 
 def _overrides(file: Path) -> str:
     return f"{file}: overrides of {len(read_overrides(file))} topics"
+
+
+def _status(file: Path) -> str:
+    if file.is_dir():
+        raise OptionError(f"{file}: is a folder; name a file in it")
+    return check_writable(str(file.absolute().parent), {})
 
 
 def _free_name(settings: FleetSettings) -> str:

@@ -372,6 +372,7 @@ class OneMember:
         ('"flights"]', '"flihgts"]', "b", "fault home topics topic flihgts on {servers}: there is no such topic"),
         ("{tmp}/lake/{{topic}}", "/proc/{{topic}}", "b", "fault home table /proc/{{topic}}: files cannot be written"),
         ("[sources", 'status_file = "/proc/s.json"\n[sources', "b", "fault status /proc: files cannot be written"),
+        ("[sources", 'status_file = "/tmp"\n[sources', "b", "fault status /tmp: is a folder; name a file in it"),
         (
             "[sources",
             'workers = {{ file = "none.json" }}\n[sources',
@@ -405,6 +406,7 @@ class OneMember:
         "topic",
         "table",
         "status file",
+        "status folder",
         "overrides",
         "workers topic",
         "key",
