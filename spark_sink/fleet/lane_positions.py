@@ -117,9 +117,9 @@ class LanePositions:
         return at
 
     def positions(self) -> Iterator[tuple[str, int, int | None]]:
-        """Yield name, partition and offset of each held partition; None if reading begins at its first record.
+        """Yield name, partition and the table's position of each held partition; None if it is the log's first record.
 
-        All records below the offset were handed over. While `stale` the positions of the table are those last known.
+        While `stale` it is the position last known.
         """
         names = self._names()
         if self.stale:
@@ -128,8 +128,9 @@ class LanePositions:
             )
             return
         for key, stands in self._stands.items():
-            at = stands
-            if key in self._log_ends and key not in self._read:
+            # Not `stands`: records that are handed over may wait for a slow store, and until then they are unread.
+            at = self._written.get(key, stands)
+            if key in self._log_ends and key not in self._read and at == stands:
                 at = max(stands or 0, self._log_ends[key])
             if key.topic in names:
                 yield names[key.topic], key.partition, at
