@@ -1,16 +1,19 @@
 """The questions of `azimuth agent`: answered on the terminal with `--check`, and in the log at each start."""
 
 import logging
+from collections.abc import Collection
 from pathlib import Path
 
+from assignors.clients import shown
 from assignors.errors import FleetError
 from assignors.fleet import Lane
 from spark_sink.checks import BrokerChecks, Check, Finding, check_writable, ops_checks, port_checks, run
 from spark_sink.errors import OptionError
 from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
+from spark_sink.fleet.mistaken_names import refuse_unknown_sources
 from spark_sink.fleet.row_checks import row_checks
-from spark_sink.fleet.settings_tables import KafkaMembership
+from spark_sink.fleet.settings_tables import KafkaMembership, RedisMembership
 from spark_sink.fleet.workers_in_force import read_overrides
 
 log = logging.getLogger(__name__)
@@ -24,7 +27,7 @@ def look(settings: FleetSettings, http: tuple[str, int] | None = None) -> list[F
         http: host and port of the pages; None for none.
     """
     after = f"{settings.home} brokers" if isinstance(settings.membership, KafkaMembership) else None
-    name = Check(subject="name", place="the membership", ask=lambda: _free_name(settings), after=after)
+    name = Check(subject="name", place=_membership(settings), ask=lambda: _free_name(settings), after=after)
     port = [] if http is None else port_checks(http[1], "--http", http[0])
     return run([*questions(settings), *port, name])
 
@@ -48,7 +51,8 @@ def questions(settings: FleetSettings) -> list[Check]:
 
         found.append(Check(subject="workers", place=home.servers, ask=workers))
     if (overrides := settings.workers.file) is not None:
-        found.append(Check(subject="overrides", place=str(overrides), ask=lambda: _overrides(overrides)))
+        known = settings.sources
+        found.append(Check(subject="overrides", place=str(overrides), ask=lambda: _overrides(overrides, known)))
     found += ops_checks(settings.ops)
     if (file := settings.status_file) is not None:
         found.append(Check(subject="status", place=str(file), ask=lambda: _status(file)))
@@ -74,8 +78,18 @@ def _of_source(settings: FleetSettings, name: str) -> list[Check]:
     ]
 
 
-def _overrides(file: Path) -> str:
-    return f"{file}: overrides of {len(read_overrides(file))} topics"
+def _overrides(file: Path, sources: Collection[str]) -> str:
+    found = read_overrides(file)
+    refuse_unknown_sources(found, sources, f"{file}:")
+    return f"{file}: overrides of {len(found)} topics"
+
+
+def _membership(settings: FleetSettings) -> str:
+    """Return the address of the membership's server, without its password."""
+    given = settings.membership
+    if isinstance(given, RedisMembership):
+        return f"Redis at {shown(given.url)}"
+    return settings.sources[settings.home].bootstrap_servers
 
 
 def _status(file: Path) -> str:

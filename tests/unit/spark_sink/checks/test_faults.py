@@ -381,6 +381,12 @@ class OneMember:
         ),
         (
             "[sources",
+            'workers = {{ file = "overrides.json" }}\n[sources',
+            "b",
+            "overrides.json: 'hom/flights': there is no source 'hom'; did you mean 'home/flights'?",
+        ),
+        (
+            "[sources",
             'workers = {{ topic = "azimuth.workers" }}\n[sources',
             "b",
             "azimuth.workers on {servers}: there is no such topic; start `azimuth autoscale --apply`, which creates it",
@@ -408,6 +414,7 @@ class OneMember:
         "status file",
         "status folder",
         "overrides",
+        "source of an override",
         "workers topic",
         "key",
         "pattern",
@@ -432,6 +439,7 @@ def test_faults_of_a_fleet_are_found_before_its_start(  # noqa: PLR0913, PLR0917
     assert before in FILE
     file = tmp_path / "fleet.toml"
     file.write_text(FILE.replace(before, after).format(servers=places.servers, tmp=places.tmp))
+    (tmp_path / "overrides.json").write_text('{"hom/flights": 2}')
     with pytest.raises(SystemExit) as ended:
         main(["agent", "--check", "--config", str(file), "--agent", "a"])
     said = capsys.readouterr()
