@@ -68,10 +68,12 @@ def autoscale(  # noqa: PLR0913, PLR0917 -- each is a flag
     settings = ScalingSettings.load(config)
     address = parse_address(http) if http else None
     access = Access.load(http_token, http_certificate, http_key)
-    tell = _logged if log_format is LogFormat.JSON else _printed
+    tell = _teller(log_format, once=once)
     with logged(log_format, settings.model_dump()):
         decided = _rounds(settings, tell, (address, access), apply=apply, once=once)
-        if once and not decided:
+        if not once:
+            tell("the autoscaler has ended")
+        elif not decided:
             raise AssignorError(f"{config}: no topic was decided on; the log above says why")
 
 
@@ -142,6 +144,11 @@ def _rounds(
     return decided
 
 
+def _teller(form: LogFormat, *, once: bool) -> "Tell":
+    """Return what takes the lines about the rounds: of one round it is the output, of many the log, with times."""
+    return _printed if once and form is LogFormat.TEXT else _logged
+
+
 def _printed(text: str, topic: str | None = None) -> None:  # noqa: ARG001 -- the text names the topic
     typer.echo(text)
 
@@ -201,7 +208,7 @@ def _note(
         needed = agents_needed(demand(mine), known, before, measured_agent_rate(mine))
         figures.needs(group, needed.agents, needed.reason)
         if needed.agents != before:
-            tell(f"{group}: {needed.agents} agents needed: {needed.reason}")
+            tell(f"{group}: {counted(needed.agents, 'agent')} needed: {needed.reason}")
 
 
 def _say(made: "list[Decision]", *, apply: bool, tell: "Tell" = _printed, each: bool = True) -> None:

@@ -86,7 +86,7 @@ def _lag_of_group(
     if not known:
         raise LagError(
             f"group {group!r} has committed no offsets on this cluster: check --group, or wait for its first commit; "
-            "of a fleet, or of jobs with claims, --table says how far it is"
+            "a fleet's lag shows with --fleet FILE, that of jobs with claims with --table"
         )
     with reasoned(properties):
         found = behind(client, properties, known)

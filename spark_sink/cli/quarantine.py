@@ -182,11 +182,12 @@ def publish(  # noqa: PLR0913, PLR0917 -- each is a flag
 
 def _rounds(properties: dict[str, str], topic: str, every_s: float | None, once: "Callable[[Publisher], int]") -> int:
     """Publish once, or until a signal; return the number of tables that were not read in the last round."""
-    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.cli._reachable import reach, reach_topic  # noqa: PLC0415 -- clients load slowly
     from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- as above
     from spark_sink.sink.dead_letters import Publisher  # noqa: PLC0415 -- as above
 
     reach(properties)
+    reach_topic(properties, topic)
     publisher = Publisher(librdkafka_config(properties), topic)
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM) if every_s is not None else ():

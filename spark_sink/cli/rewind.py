@@ -8,6 +8,7 @@ import typer
 
 from spark_sink.cli._pairs import storage_pairs
 from spark_sink.cli._tables import Group
+from spark_sink.errors import OptionError
 
 
 def register(app: typer.Typer) -> None:
@@ -24,9 +25,12 @@ def rewind(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Set positions back to the rows' offsets after a RESTORE; a dry run without --apply. Stop the agents first."""
+    from spark_sink.lake.matching_tables import has_placeholder  # noqa: PLC0415 -- as below
     from spark_sink.lake.table_storage import refuse_iceberg  # noqa: PLC0415 -- as below
     from spark_sink.sink.position_rewind import rewind as set_back  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
+    if has_placeholder(table):
+        raise OptionError(f"{table}: a rewind is of one table: name it, without {{topic}} and {{cluster}}")
     options = storage_pairs(storage)
     refuse_iceberg("rewind", table, options, "set its current snapshot to the one that the agents' error names")
     found = set_back(table, group, options, apply=apply, tell=partial(typer.echo, err=as_json))

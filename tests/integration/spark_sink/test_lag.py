@@ -108,6 +108,6 @@ def test_a_group_that_never_committed_is_an_answer_also_where_no_group_did(
         main(["lag", "--bootstrap-servers", cluster.bootstrap_servers, "--group", group])
     assert ended.value.code == 2
     assert (
-        f"group '{group}' has committed no offsets on this cluster: check --group, or wait for its first commit"
-        in capsys.readouterr().err
+        f"group '{group}' has committed no offsets on this cluster: check --group, or wait for its first commit; "
+        "a fleet's lag shows with --fleet FILE, that of jobs with claims with --table" in capsys.readouterr().err
     )

@@ -1,6 +1,7 @@
 """The output of `azimuth autoscale` for a round."""
 
 import json
+import logging
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from assignors.scaling import (
     decide,
     window,
 )
-from spark_sink.cli.autoscale import _logged, _note, _say
+from spark_sink.cli.autoscale import _logged, _note, _say, _teller
 from spark_sink.monitoring.live import ScalingFigures
 from spark_sink.monitoring.logs.line_format import LineFormat, LogFormat
 from spark_sink.monitoring.logs.process_log import process_log
@@ -65,6 +66,26 @@ def test_a_group_that_was_not_observed_as_a_whole_keeps_its_agents(capsys: pytes
     assert capsys.readouterr().out == "ingest: 4 agents needed: 7 seats of topics, 2 an agent\n"
     _note(figures, settings, {"other": [decision("t", 900)]})
     assert {group: found["agents"] for group, found in figures.agents().items()} == {"ingest": 4, "other": 1}
+    assert capsys.readouterr().out.startswith("other: 1 agent needed: ")
+
+
+@pytest.mark.parametrize(
+    ("form", "once", "printed"),
+    [(LogFormat.TEXT, True, True), (LogFormat.TEXT, False, False), (LogFormat.JSON, True, False)],
+)
+def test_an_autoscaler_that_keeps_running_logs_its_rounds_with_times(
+    *,
+    form: LogFormat,
+    once: bool,
+    printed: bool,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """They were lines without a time between lines of the log, so no line said when a number had changed."""
+    with caplog.at_level(logging.INFO, logger="azimuth.scaling"):
+        _teller(form, once=once)("t: 1 -> 2 workers")
+    assert capsys.readouterr().out == ("t: 1 -> 2 workers\n" if printed else "")
+    assert [record.message for record in caplog.records] == ([] if printed else ["t: 1 -> 2 workers"])
 
 
 def test_later_rounds_sum_up_the_topics_that_keep_their_workers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,6 +45,7 @@ NOWHERE = ("--bootstrap-servers", "localhost:9", "--group", "g")
         (("agent", "--config", "{tmp}/none", "--agent", ""), "'--agent': it is empty"),
         (("verify", "{tmp}/t", "--group", ""), "'--group': it is empty"),
         (("rewind", "{tmp}/t", "--group", ""), "'--group': it is empty"),
+        (("rewind", "{tmp}/{{topic}}"), "a rewind is of one table: name it, without {topic} and {cluster}"),
         (("quarantine", "list", "{tmp}/t", "--group", ""), "'--group': it is empty"),
         (("lag", *NOWHERE, "--table", "{tmp}/none"), "it holds no position of group 'g'"),
         (("plan", *NOWHERE, "--workers", "*=many"), "need a whole number"),
