@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from assignors.simulation import Outcome, record_ages
+from spark_sink.cli._simulation_columns import explained
 from spark_sink.errors import ReportError
 
 try:
@@ -36,6 +37,7 @@ def write(path: Path, outcomes: Sequence[Outcome], slo_s: float) -> None:
     page = environment.get_template("simulation.html").render(
         style=Markup(style),  # noqa: S704 -- our own file
         slo_s=slo_s,
+        explained=explained(outcomes, slo_s),
         colours=_colours(outcomes),
         groups=[(name, _picture(found, slo_s), found) for name, found in groups.items()],
     )

@@ -13,6 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from spark_sink.cli import _output
+from spark_sink.cli._simulation_columns import explained
 from spark_sink.cli._spellings import formerly
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
         typer.echo(json.dumps([_as_dict(one) for one in outcomes]))
     else:
         _output.console().print(_table(outcomes))
+        typer.echo("\n".join(["", *explained(outcomes, slo_s)]))
     if html is not None:
         _simulation_page.write(html, outcomes, slo_s)
         typer.echo(f"report: {html}", err=True)

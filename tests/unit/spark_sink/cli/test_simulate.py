@@ -30,6 +30,26 @@ def test_a_simulation_prints_json_and_writes_a_page(tmp_path: Path, capsys: pyte
     assert "http://" not in page.read_text().replace("http://www.w3.org", "")
 
 
+@pytest.mark.parametrize(("trace", "hot"), [("steady", False), ("hot", True)])
+def test_the_columns_are_explained_below_the_table(
+    trace: str,
+    *,
+    hot: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A reader had to look for the meaning of each column in a page, and for the time that workers cannot change."""
+    page = tmp_path / "report.html"
+    assert run("simulate", "--trace", trace, "--policy", "static", "--days", "0.5", "--html", str(page)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for told in (said, page.read_text()):
+        assert "over SLO: part of the time in which some record was older than the objective of 300 s" in told
+        assert all(
+            f"{name}: " in told for name in ("avoidable", "worker hours", "x oracle", "resizes", "moved", "lost")
+        )
+        assert ("% of the time no number of workers keeps" in told) is hot
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
