@@ -140,8 +140,10 @@ def _in_words(line: dict[str, Any]) -> str:
     change = (
         f"{line['before']} -> {line['workers']}" if line["before"] != line["workers"] else f"{line['workers']} kept"
     )
+    # A number that is kept is not published again, and only the leader of several evaluators publishes.
+    silent = "" if line["applied"] or line["before"] == line["workers"] else "  (not published)"
     said = [
-        f"{line['at']}  {line['topic']}  {change}{'' if line['applied'] else '  (dry run)'}",
+        f"{line['at']}  {line['topic']}  {change}{silent}",
         f"  {line['policy']}: {line['reason']}",
         (
             f"  seen: {sum(known)} records behind in {len(known)} of {len(inputs['lag'])} partitions, the oldest "

@@ -253,8 +253,24 @@ def test_every_decision_can_be_explained(settings: ScalingSettings) -> None:
         file.write('{"cut off')
     (line,) = journal_entries(settings.journal, "flights")
     text = explain_entry(line)
-    assert "dry run" in text
     assert "records behind in 8 of 8 partitions" in text
+
+
+@pytest.mark.parametrize(
+    ("after", "applied", "says"),
+    [(1, False, "1 kept"), (1, True, "1 kept"), (3, True, "1 -> 3"), (3, False, "1 -> 3  (not published)")],
+)
+def test_only_a_change_that_was_not_published_is_marked(
+    settings: ScalingSettings,
+    after: int,
+    applied: bool,  # noqa: FBT001 -- a column of the table
+    says: str,
+) -> None:
+    """A number that is kept is not published again: it was marked as a dry run, also with --apply."""
+    Evaluator(settings, Source(), MemoryStore()).round()
+    (line,) = journal_entries(settings.journal, "flights")
+    first = explain_entry({**line, "before": 1, "workers": after, "applied": applied}).splitlines()[0]
+    assert first.endswith(says)
 
 
 @pytest.mark.parametrize(
