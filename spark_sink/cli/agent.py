@@ -37,6 +37,7 @@ def agent(  # noqa: PLR0913 -- each is a flag
     """Ingest the topics of this agent until SIGTERM or Ctrl-C.
 
     One file serves all agents: AZIMUTH_FLEET_AGENT, AZIMUTH_FLEET_CAPACITY and AZIMUTH_FLEET_ZONE tell them apart.
+    To drain an agent, send SIGTERM: it hands its topics to the other agents before it ends.
     """
     refuse_without_http(http, http_token, http_certificate, http_key)
     import os  # noqa: PLC0415 -- with the rest

@@ -112,3 +112,11 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         2,
         "azimuth: the current folder is gone: change to one that is there\n",
     )
+
+
+def test_the_help_of_an_agent_says_how_to_drain_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no flag for it: an operator who looks for one finds the signal."""
+    with pytest.raises(SystemExit):
+        main(["agent", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "To drain an agent, send SIGTERM: it hands its topics to the other agents before it ends." in said
