@@ -20,6 +20,7 @@ from spark_sink.lake.foreign_parquet import open_parquet, with_times_of, without
 from spark_sink.lake.parquet_landing import FileStatistics, storage_errors
 
 _GROUP_BYTES = 32 << 20
+_MANY = 16
 # Features with which a file means exactly its rows, and its path and statistics describe it completely.
 _KNOWN_FEATURES = frozenset(
     {
@@ -75,6 +76,10 @@ class Rewrite:
 def plan_rewrites(handle: DeltaTable, target_bytes: int) -> list[list[TableFile]]:
     """Choose files to compact, in groups of at least two files of one partition.
 
+    A file with more rows than all smaller ones of its partition together waits until they have as many, if these are
+    many. So a row is rewritten as often as the logarithm of the number of commits, not once in each compaction (O'Neil
+    et al., The log-structured merge-tree, 1996).
+
     Args:
         handle: handle of the table.
         target_bytes: files are compacted up to this size; larger ones stay.
@@ -83,15 +88,38 @@ def plan_rewrites(handle: DeltaTable, target_bytes: int) -> list[list[TableFile]
         TableError: the table has a feature that is not known here.
     """
     refuse_unknown_features(handle)
-    found: dict[Values, list[list[TableFile]]] = {}
+    found: dict[Values, list[TableFile]] = {}
     for file in table_files(handle):
-        if file.size_bytes >= target_bytes or not _PLAIN_PATH.fullmatch(file.path):
-            continue
-        bins = found.setdefault(file.values, [[]])
-        if sum(one.size_bytes for one in bins[-1]) + file.size_bytes > target_bytes:
+        if file.size_bytes < target_bytes and _PLAIN_PATH.fullmatch(file.path):
+            found.setdefault(file.values, []).append(file)
+    bins = (one for files in found.values() for one in _bins(due_files(files), target_bytes))
+    return [one for one in bins if len(one) > 1]
+
+
+def due_files(files: Sequence[TableFile]) -> list[TableFile]:
+    """Leave out files with more rows than all smaller ones together, while many smaller ones are left. Pure.
+
+    Args:
+        files: of one partition.
+    """
+    left = sorted(files, key=lambda one: one.rows)
+    rows = sum(one.rows for one in left)
+    while len(left) > _MANY and left[-1].rows > rows - left[-1].rows:
+        rows -= left.pop().rows
+    due = {one.path for one in left}
+    return [one for one in files if one.path in due]
+
+
+def _bins(files: Sequence[TableFile], target_bytes: int) -> list[list[TableFile]]:
+    bins: list[list[TableFile]] = [[]]
+    size_bytes = 0
+    for file in files:
+        if size_bytes + file.size_bytes > target_bytes:
             bins.append([])
+            size_bytes = 0
         bins[-1].append(file)
-    return [one for bins in found.values() for one in bins if len(one) > 1]
+        size_bytes += file.size_bytes
+    return bins
 
 
 def refuse_unknown_features(handle: DeltaTable) -> None:
