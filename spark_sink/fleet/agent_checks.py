@@ -98,12 +98,6 @@ def _status(file: Path) -> str:
     return check_writable(str(file.absolute().parent), {})
 
 
-def _status(file: Path) -> str:
-    if file.is_dir():
-        raise OptionError(f"{file}: is a folder; name a file in it")
-    return check_writable(str(file.absolute().parent), {})
-
-
 def _free_name(settings: FleetSettings) -> str:
     view = members(settings).observe().view
     living = set() if view is None else view.ids
