@@ -210,12 +210,8 @@ class _Joined:
         self._held_bytes = 0
         self._statistics = FileStatistics()
         self._stream = files.open_output_stream(self._path)
-        self._writer = pq.ParquetWriter(
-            self._stream,
-            schema,
-            compression="zstd",
-            use_dictionary=[name for name in ("topic", "partition") if name in schema.names],
-        )
+        # Dictionaries for all columns: values that repeat are written and read faster, others fall back after 1 MB.
+        self._writer = pq.ParquetWriter(self._stream, schema, compression="zstd")
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._held.append(batch)
