@@ -4,22 +4,30 @@ The tasks write the data files, so the columns may change from one batch to the 
 the table. Spark's rows have fixed columns, so a query with `landing=rows` uses the schema of its start.
 """
 
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import structlog
 
-from spark_sink.errors import FetchError, OptionError
+from spark_sink.errors import SparkSinkError
 from spark_sink.formats import Decoder
+from spark_sink.lake.schema_fit import fit_schema
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_decoders import make_value_decoder
-from spark_sink.options.value_format import ValueFormat
+from spark_sink.sink.rows_by_table import landed_schema
 from spark_sink.sink.sink_options import SinkOptions
-from spark_sink.source.table_columns import TopicsDecoder
+from spark_sink.source.table_columns import TopicsDecoder, columns_of_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import DeltaTable
 
 _log = structlog.get_logger("azimuth.source")
 _EVERY_S = 60.0
+_WAIT_S = 1.0
 
 
 def follows_registry(options: SourceOptions) -> bool:
@@ -34,47 +42,80 @@ class RegistryColumns:
     """The decoder of a query, made again when the subject has a schema with more fields.
 
     Args:
-        value: the format of the values.
+        options: of a source for which `follows_registry` is true.
         first: the decoder of the query's start.
         clock: returns seconds, as time.monotonic.
     """
 
-    def __init__(self, value: ValueFormat, first: Decoder, clock: Callable[[], float] = time.monotonic) -> None:
-        self._value = value
+    def __init__(self, options: SourceOptions, first: Decoder, clock: Callable[[], float] = time.monotonic) -> None:
+        assert options.landing is not None  # noqa: S101 -- `follows_registry`
+        self._value = options.value
+        self._headers = options.headers
+        self._sink = SinkOptions.parse(options.landing)
         self._decoder = first
         self._clock = clock
         self._asked_s = clock()
+        self._asking = False
+        self._answers: queue.SimpleQueue[Decoder | Exception | None] = queue.SimpleQueue()
         self._refused: pa.Schema | None = None
 
     def decoders(self, topics: Iterable[str]) -> Sequence[TopicsDecoder]:
-        """Return the decoder of one batch; the registry is asked once a minute.
+        """Return the decoder of one batch; the registry is asked once a minute, and waited for at most a second.
 
         A registry that does not answer changes nothing: the fields of a newer schema are unknown fields until it does.
+        The same holds for a schema whose rows the tables would refuse.
         """
-        if self._clock() - self._asked_s >= _EVERY_S:
-            self._asked_s = self._clock()
-            self._refresh()
-        return [TopicsDecoder(frozenset(topics), self._decoder)]
+        names = frozenset(topics)
+        if not self._asking and self._clock() - self._asked_s >= _EVERY_S:
+            self._asked_s, self._asking = self._clock(), True
+            threading.Thread(target=self._ask, name="azimuth-registry", daemon=True).start()
+        if self._asking:
+            self._take_answer(names)
+        return [TopicsDecoder(names, self._decoder)]
 
-    def _refresh(self) -> None:
+    def _ask(self) -> None:
+        """Read the latest schema, in a thread of its own: the client may wait for ever."""
         try:
-            latest = make_value_decoder(self._value)
-        except (FetchError, OptionError) as error:
-            _log.warning("the newest schema of the values was not read: %s", error)
+            self._answers.put(make_value_decoder(self._value))
+        except Exception as error:  # noqa: BLE001 -- a schema that no library can read has any error
+            self._answers.put(error)
+
+    def _take_answer(self, topics: frozenset[str]) -> None:
+        try:
+            answer = self._answers.get(timeout=_WAIT_S)
+        except queue.Empty:
             return
-        have = self._decoder.columns
-        if latest is None or latest.columns in (have, self._refused):
-            return
-        if changed := [one.name for one in have if one not in list(latest.columns)]:
-            # The table has the columns of before, so these values could not be written.
+        self._asking = False
+        if isinstance(answer, Exception):
+            _log.warning("subject %s: its latest schema was not read: %s", self._value.subject, answer)
+        elif answer is not None and answer.columns not in (self._decoder.columns, self._refused):
+            self._take_up(answer, topics)
+
+    def _take_up(self, latest: Decoder, topics: frozenset[str]) -> None:
+        if why := self._why_not(latest, topics):
             self._refused = latest.columns
             _log.warning(
-                "subject %s: its latest schema removes or changes %s, so the schema before it stays in use until a "
-                "restart; fields that it lacks are unknown fields",
+                "subject %s: its latest schema is not used before a restart, because %s; fields that the schema before "
+                "it lacks are unknown fields",
                 self._value.subject,
-                ", ".join(changed),
+                why,
             )
             return
-        new = [one.name for one in latest.columns if one not in list(have)]
+        new = [one.name for one in latest.columns if one not in list(self._decoder.columns)]
         _log.info("subject %s: its latest schema adds %s", self._value.subject, ", ".join(new))
         self._decoder = latest
+
+    def _why_not(self, latest: Decoder, topics: frozenset[str]) -> str | None:
+        """Return why rows with these columns could not be written; None if they can."""
+        if changed := [one.name for one in self._decoder.columns if one not in list(latest.columns)]:
+            return f"it removes or changes {', '.join(changed)}"
+        handles: dict[str, DeltaTable] = {}
+        try:
+            rows = landed_schema(latest, headers=self._headers)
+            fit_schema("the schema", rows, rows)  # names that differ only in case
+            for address in self._sink.routes.by_table(topics):
+                if (have := columns_of_table(address, self._sink.storage, handles)) is not None:
+                    fit_schema(address, have, rows)
+        except SparkSinkError as error:
+            return str(error)
+        return None

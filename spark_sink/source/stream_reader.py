@@ -147,7 +147,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert self._decoder is not None  # noqa: S101 -- as above
         if isinstance(self._decoder, JsonDecoder):
             return TableColumns(self._options.landing, self._decoder, headers=self._options.headers)
-        return RegistryColumns(self._options.value, self._decoder)
+        return RegistryColumns(self._options, self._decoder)
 
     def _joined(self) -> "MembershipSession":
         from spark_sink.monitoring.logs.process_log import log_as_worker  # noqa: PLC0415 -- as said above

@@ -58,7 +58,7 @@ def kept_columns(addresses: str, storage: Storage | None = None) -> pa.Schema | 
     tables = [uri for one in given for uri, topic in existing(one, storage) if not (topic or "").endswith(SUFFIX)]
     handles: dict[str, DeltaTable] = {}
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = pool.map(lambda uri: _table_schema(uri, storage, handles), tables)
+        found = pool.map(lambda uri: columns_of_table(uri, storage, handles), tables)
     columns = [value_columns(one) for one in found if one is not None]
     return common_columns([one for one in columns if one is not None])
 
@@ -102,11 +102,11 @@ class TableColumns:
 
     def _columns(self, address: str, *, make: bool) -> pa.Schema:
         options = self._options
-        schema = _table_schema(address, options.storage, self._handles)
+        schema = columns_of_table(address, options.storage, self._handles)
         if schema is None and make:
             rows = landed_schema(self._first, headers=self._headers)
             open_table(address, options.group, options.storage, options.table).create(good_schema(rows))
-            schema = _table_schema(address, options.storage, self._handles)
+            schema = columns_of_table(address, options.storage, self._handles)
         return (value_columns(schema) if schema else None) or self._first.fields
 
 
@@ -170,7 +170,17 @@ class _Part:
         return new_columns(self._rescued, self.schema)
 
 
-def _table_schema(uri: str, storage: Storage | None, handles: dict[str, DeltaTable]) -> pa.Schema | None:
+def columns_of_table(uri: str, storage: Storage | None, handles: dict[str, DeltaTable]) -> pa.Schema | None:
+    """Return the columns of a table, None if there is none.
+
+    Args:
+        uri: address of the table.
+        storage: options of the object store.
+        handles: of Delta tables that were read before; it gets this one.
+
+    Raises:
+        TableError: the table cannot be read.
+    """
     if is_iceberg(uri):
         snapshot = open_table(uri, "", storage).refresh()
         return snapshot.schema if snapshot else None

@@ -2,11 +2,14 @@
 
 import io
 import json
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
 from fastavro import parse_schema, schemaless_writer
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -41,7 +44,13 @@ class _Subject(Schemas):
 
     def __init__(self) -> None:
         super().__init__({})
+        self.answers = threading.Event()
+        self.answers.set()
         self.add(_schema())
+
+    def add_text(self, text: str) -> None:
+        """Register a schema as it is."""
+        self.schemas[len(self.schemas)] = Registered(text, {})
 
     def add(self, schema: Mapping[str, Any]) -> None:
         """Register a schema; its id is the number of schemas before it."""
@@ -51,6 +60,7 @@ class _Subject(Schemas):
         """The last schema."""
         if self.down:
             raise FetchError(f"{subject}: no answer")
+        self.answers.wait()
         return self.schemas[len(self.schemas) - 1]
 
     def value(self, schema_id: int, row: Mapping[str, Any]) -> bytes:
@@ -153,6 +163,61 @@ def test_a_registry_that_is_down_or_changes_a_column_stops_no_query(
     subject.add(_schema(COUPON, {"name": "gate", "type": "string", "default": ""}))
     query.batch(log.add("t", 0, subject.value(2, {"id": 5, "coupon": 1, "gate": "A"})))
     assert _columns(table) == {"id": "int64", "coupon": "int32", "gate": "string", "_rescued": "string"}
+
+
+@pytest.mark.parametrize(
+    "latest",
+    [
+        json.dumps(_schema({"name": "timestamp", "type": ["null", "long"], "default": None})),
+        json.dumps(_schema({"name": "ID", "type": ["null", "long"], "default": None})),
+        json.dumps(_schema({"name": "coupon", "type": ["null", "string"], "default": None})),
+        json.dumps(_schema({"name": "gate", "type": "Missing"})),
+        'syntax = "proto3";',
+        '"string"',
+        "{",
+    ],
+)
+def test_a_latest_schema_that_cannot_be_written_stops_no_query(
+    log: Log, subject: _Subject, table: dict[str, str], tmp_path: Path, latest: str
+) -> None:
+    """A reserved name, names that differ in case, another type in the table, and texts that are no record."""
+    query = _Query(tmp_path, table)
+    query.batch(log.add("t", 0, subject.value(0, {"id": 1})))
+    subject.add(_schema(COUPON))
+    query.batch(log.add("t", 0, subject.value(1, {"id": 2, "coupon": 7})))
+    before = _columns(table)
+    subject.add_text(latest)
+    for number in (3, 4):
+        query.batch(log.add("t", 0, subject.value(1, {"id": number, "coupon": 7})))
+    assert _columns(table) == before
+
+
+def test_a_column_of_another_type_in_the_table_keeps_the_schema_before(
+    log: Log, subject: _Subject, tmp_path: Path
+) -> None:
+    """A person has added it to the table, before the schema had it."""
+    path = str(tmp_path / "table")
+    query = _Query(tmp_path, {"path": path})
+    query.batch(log.add("t", 0, subject.value(0, {"id": 1})))
+    DeltaTable(path).alter.add_columns([Field("coupon", PrimitiveType("string"))])
+    subject.add(_schema(COUPON))
+    query.batch(log.add("t", 0, subject.value(1, {"id": 2, "coupon": 7})))
+    assert _columns({"path": path}) == {"id": "int64", "coupon": "string", "_rescued": "string"}
+
+
+def test_a_registry_that_never_answers_stops_no_query(
+    log: Log, subject: _Subject, table: dict[str, str], tmp_path: Path
+) -> None:
+    """Its client has no time-out. The answer counts once it is there."""
+    query = _Query(tmp_path, table)
+    query.batch(log.add("t", 0, subject.value(0, {"id": 1})))
+    subject.add(_schema(COUPON))
+    subject.answers.clear()
+    query.batch(log.add("t", 0, subject.value(1, {"id": 2, "coupon": 7})))
+    assert "coupon" not in _columns(table)
+    subject.answers.set()
+    query.batch(log.add("t", 0, subject.value(1, {"id": 3, "coupon": 7})))
+    assert _columns(table)["coupon"] == "int32"
 
 
 @pytest.mark.parametrize("changed", [{"mergeSchema": "false"}, {"valueSchema": json.dumps(_schema())}], ids=str)
