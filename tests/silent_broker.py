@@ -1,5 +1,7 @@
 """Silences the broker of a mock cluster from which a client gets its metadata."""
 
+import itertools
+
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
@@ -12,7 +14,8 @@ def silence_used_broker(cluster: MockCluster, client: AdminClient | Consumer) ->
     """Let the broker keep its connections and answer nothing from now on."""
     for _ in range(3):
         client.list_topics(timeout=10)
-    for broker in cluster.racks:
+    # A client with a connection to each broker asks any of them.
+    for broker in itertools.islice(itertools.cycle(cluster.racks), 20 * len(cluster.racks)):
         cluster.delay(broker, SILENT_MS)
         try:
             client.list_topics(timeout=1.0)

@@ -108,13 +108,18 @@ def test_an_agents_clients_name_agent_source_and_lane(monkeypatch: pytest.Monkey
     assert SourceOptions.parse(sink.source_options()).kafka["client.id"] == ("mine" if own else "azimuth.one")
 
 
-def test_a_claiming_jobs_clients_name_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claiming_jobs_clients_name_the_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Jobs come and go; their owner is in the table of the claims, too."""
     monkeypatch.setattr(job_process, "admin", refuse)
     monkeypatch.setattr(PartitionClaims, "__init__", lambda *_, **__: None)
     monkeypatch.setattr(PartitionClaims, "close", lambda _: None)
     settings = ClaimedSettings(
-        name="g", table="/t", database="sqlite://", kafka={"bootstrap.servers": SERVERS}, topics=("t",), owner="job-1"
+        name="g",
+        table="/t",
+        database=f"sqlite:///{tmp_path}/claims.db",
+        kafka={"bootstrap.servers": SERVERS},
+        topics=("t",),
+        owner="job-1",
     )
     with pytest.raises(Created) as found:
         job_process.build(settings)
