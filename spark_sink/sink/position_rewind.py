@@ -232,9 +232,13 @@ def _has_lost(uri: str, group: str, storage: Storage | None) -> bool:
 def _add_named(uri: str, group: str, storage: Storage | None) -> None:
     """Complete the quarantine first, because bad records below the new positions stay in it; give up those gone."""
     table = DeltaLakeTable(uri, group, storage, restored=True)
+    quarantine = DeltaLakeTable(quarantine_of(uri), group, storage)  # a RESTORE since it was put back is refused
+    # Another rewind sets the table back before its quarantine. So the table is read before and after: the second time
+    # notices such a rewind, after which the records that the table named are read again.
+    table.refresh()
+    quarantine.refresh()
     snapshot = table.refresh()
     if snapshot is not None and snapshot.quarantined:
-        quarantine = DeltaLakeTable(quarantine_of(uri), group, storage)  # a RESTORE since it was put back is refused
         add_those_left(table, quarantine, snapshot.quarantined)
 
 

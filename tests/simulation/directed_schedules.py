@@ -12,6 +12,7 @@ import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_commit as quarantine_module
 from spark_sink.errors import TableError
 from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.ranges.task_packing import pack
@@ -186,14 +187,7 @@ def restored_before_completion(world: World) -> None:
     world.table(TABLE).restore(0)
     rewind(TABLE, GROUP, apply=True)
 
-    def dies(*_: object, **__: object) -> None:
-        raise TableError("the agent is killed between its two commits")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quarantine_module, "add_quarantined", dies)
-        with contextlib.suppress(TableError):
-            _batch(world, "second", one, {(0, 1)})
-
+    _killed_between_commits(world, "second", one, {(0, 1)})
     completes = rewind_module._add_named  # a mutant's, perhaps
 
     def restore_before(*given: object) -> None:
@@ -202,6 +196,51 @@ def restored_before_completion(world: World) -> None:
 
     _rewind_twice(world, restore_before)
     world.promises.check_end({one.partition: one.end})
+
+
+def rewound_before_completion(world: World) -> None:
+    """Another rewind comes between a rewind's look at the table and its look at the quarantine.
+
+    It undoes the batch of a dead agent, whose bad record is then read again, as a good one.
+    """
+    one = Range(TOPIC, 0, 0, 4)
+    _killed_between_commits(world, "first", one, {(0, 1)})
+    completes, refresh, steps = rewind_module._add_named, DeltaLakeTable.refresh, list[str]()
+
+    def armed(*given: object) -> None:
+        steps.append("the first rewind completes the quarantine")
+        completes(*given)  # type: ignore[arg-type]  # as given
+
+    def meanwhile(table: DeltaLakeTable) -> object:
+        if len(steps) == 1 and table.name == quarantine_of(TABLE):
+            steps.append("the second rewind comes")
+            with pytest.MonkeyPatch.context() as undone:
+                undone.setattr(rewind_module, "_add_named", completes)
+                world.table(TABLE).restore(0)
+                rewind(TABLE, GROUP, apply=True)
+            _batch(world, "second", one, set())
+        return refresh(table)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rewind_module, "_add_named", armed)
+        patch.setattr(DeltaLakeTable, "refresh", meanwhile)
+        try:
+            rewind(TABLE, GROUP, apply=True)
+        except TableError as error:
+            world.scheduler.note(f"TableError: {error}")
+    world.promises.check_end({one.partition: one.end})
+
+
+def _killed_between_commits(world: World, name: str, one: Range, bad: set[Row]) -> None:
+    """An agent dies after the table names its bad records, and before they are in the quarantine."""
+
+    def dies(*_: object, **__: object) -> None:
+        raise TableError("the agent is killed between its two commits")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quarantine_module, "add_quarantined", dies)
+        with contextlib.suppress(TableError):
+            _batch(world, name, one, bad)
 
 
 def written_during_rewind(world: World) -> None:

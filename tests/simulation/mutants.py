@@ -21,7 +21,7 @@ import spark_sink.sink.quarantine_replay as replay_module
 import spark_sink.sink.rewind_commit as commit_module
 import spark_sink.sink.rows_by_table as rows_module
 import spark_sink.sink.taken_records as taken_module
-from spark_sink.formats.bad_rows import SUFFIX, split
+from spark_sink.formats.bad_rows import SUFFIX, quarantine_of, split
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.positions import replays
@@ -37,6 +37,7 @@ from tests.simulation.directed_schedules import (
     replayed_during_rewind,
     restored_before_completion,
     restored_during_rewind,
+    rewound_before_completion,
     rewound_between_commits,
     rewound_during_replay,
     written_during_rewind,
@@ -227,6 +228,15 @@ def _add_to_restored(*given: Any) -> None:  # noqa: ANN401 -- as given
         _add_named(*given)
 
 
+def _add_by_first_look(uri: str, group: str, storage: Any) -> None:  # noqa: ANN401 -- as given
+    table = DeltaLakeTable(uri, group, storage, restored=True)
+    snapshot = table.refresh()
+    assert snapshot is not None
+    rewind_module.add_those_left(  # type: ignore[attr-defined]  # its own import
+        table, DeltaLakeTable(quarantine_of(uri), group, storage), snapshot.quarantined
+    )
+
+
 def _drop_tombstones(rows: pa.Table, run: str) -> tuple[pa.Table, pa.Table]:
     good, bad = split(rows, run)
     return good.filter(pc.is_valid(good["value"])), bad
@@ -265,6 +275,7 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     "a rewind leaves what a RESTORE of the quarantine took": lambda: (taken_module, "find_restores", _no_restore),
     "a rewind reads the table before its quarantine": lambda: (rewind_module, "_rewind_quarantine", _refresh_first),
     "a rewind adds to a quarantine that was restored": lambda: (rewind_module, "_add_named", _add_to_restored),
+    "a rewind adds what another rewind undid": lambda: (rewind_module, "_add_named", _add_by_first_look),
     "rows without a value are dropped": lambda: (rows_module, "split", _drop_tombstones),
     "files of another batch are taken": lambda: (batch_module, "_refuse_strangers", _nothing),
     "a batch that was read in part is taken": lambda: (sink_module, "refuse_unread", _nothing),
@@ -279,6 +290,7 @@ DIRECTED: Mapping[str, Callable[[World], None]] = {
     "a rewind marks a RESTORE that it has not seen": restored_during_rewind,
     "a rewind reads the table before its quarantine": written_during_rewind,
     "a rewind adds to a quarantine that was restored": restored_before_completion,
+    "a rewind adds what another rewind undid": rewound_before_completion,
     "a running writer does not notice a rewind": rewound_between_commits,
     "a writer trusts its first look at a quarantine": rewound_between_commits,
     "files of another batch are taken": partial(overwritten, landed_to=4, committed_to=2),
