@@ -60,7 +60,8 @@ class CompactedFeed(Generic[Key, Record]):
     Contract:
     * `refresh` reads new records and returns whether one changed; the first call reads the topic to its end.
     * A topic that does not exist yet has no records: the next `refresh` looks it up again.
-    * Records of a deleted topic do not stay, also if it is created again: who starts later would not know them.
+    * Records of a deleted topic do not stay, also if it is created again: who starts later would not know them. A new
+      log that is as long as the old one when it is first read is taken for the old one.
     * Used by one thread. It never writes and never commits.
 
     Args:
@@ -114,7 +115,8 @@ class CompactedFeed(Generic[Key, Record]):
         self._follow_partitions(timeout_s)
         if to_end and self._unlisted is not None:
             self._fail("the brokers list no such topic; it was there before")
-        self._targets |= self._ends(range(self._assigned), timeout_s) if to_end else {}
+        if to_end:
+            self._aim(timeout_s)
         while self._assigned:
             message = self._consumer.poll(timeout_s if self._behind else 0.0)
             if message is None:
@@ -124,6 +126,14 @@ class CompactedFeed(Generic[Key, Record]):
             self._fail(f"not read to its end in {timeout_s:g} s")
         self._again = False
         return self.records != before
+
+    def _aim(self, timeout_s: float) -> None:
+        """Read up to the present ends, from the beginning if one is before what was read."""
+        ends = self._ends(range(self._assigned), timeout_s)
+        if any(end < self._read_to.get(one, 0) for one, end in ends.items()):
+            self._read_again(timeout_s)
+        else:
+            self._targets |= ends
 
     def _take(self, message: Any, timeout_s: float) -> None:  # noqa: ANN401 -- confluent-kafka's own
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
@@ -137,10 +147,11 @@ class CompactedFeed(Generic[Key, Record]):
         self._read_to[partition] = offset + (error is None)
 
     def _read_again(self, timeout_s: float) -> None:
-        """Begin anew, because the log has gone back: the topic was deleted and created again."""
+        """Start at the first record, because the log has gone back: the topic was deleted and created again."""
         count = self._assigned
         self._forget()
-        self._targets, self._again = self._ends(range(count), timeout_s), True
+        self._again = True  # also if the ends are not known yet: until then the records are not those of the topic
+        self._targets = self._ends(range(count), timeout_s)
         self._assign(range(count))
         self._assigned = count
 
@@ -189,6 +200,9 @@ class CompactedFeed(Generic[Key, Record]):
         missing = found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
         self.deleted &= missing
         self._note_missing(missing=missing and self._assigned > 0)
+        if 0 < count < self._assigned:  # the topic was created again, with fewer partitions
+            self._forget()
+            self._again = True
         if count <= self._assigned:
             return
         new = range(self._assigned, count)
@@ -241,9 +255,6 @@ class CompactedPublisher(Generic[Key, Record]):
         self._topic = topic
         self._held = held
         self.make()
-        self._producer = held.made(
-            Producer, {**kafka, "enable.idempotence": True, "message.timeout.ms": int(_TIMEOUT_S * 1000)}
-        )
 
     def make(self) -> None:
         """Create the topic if it does not exist, as after it was deleted.
@@ -252,6 +263,9 @@ class CompactedPublisher(Generic[Key, Record]):
             AssignorError: the class `failure`: no broker answers, or the topic cannot be created.
         """
         make_compacted_topic(self._kafka, self._topic, self._held)
+        # A producer refuses a topic for a while that it knows to be deleted, so each creation gets its own.
+        config = {**self._kafka, "enable.idempotence": True, "message.timeout.ms": int(_TIMEOUT_S * 1000)}
+        self._producer = self._held.made(Producer, config)
 
     def write(self, key: bytes, value: bytes | None, what: str) -> None:
         """Write one record, or withdraw it with None.
@@ -270,7 +284,10 @@ class CompactedPublisher(Generic[Key, Record]):
             if error is not None:
                 failures.append(str(error))
 
-        self._producer.produce(self._topic, key=key, value=value, on_delivery=delivered)
+        try:
+            self._producer.produce(self._topic, key=key, value=value, on_delivery=delivered)
+        except (KafkaException, BufferError) as error:
+            raise self._held.failure(f"{what} did not reach topic {self._topic!r}: {error}") from error
         if self._producer.flush(_TIMEOUT_S + 5) or failures:
             reason = failures[0] if failures else f"no answer in {_TIMEOUT_S:g} s"
             raise self._held.failure(f"{what} did not reach topic {self._topic!r}: {reason}")

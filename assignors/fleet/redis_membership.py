@@ -157,7 +157,7 @@ class RedisMembers:
 
     def _says(self, error: Exception) -> str:
         if isinstance(error, self._answered):
-            return f"Redis at {self._address} does not answer with a view of the fleet, which is in key {self._index}"
+            return f"Redis at {self._address} does not keep the fleet's view, in key {self._index}"
         return f"Redis at {self._address} does not answer"
 
     def _note(self, standing: Standing, reason: str) -> None:

@@ -107,7 +107,7 @@ class StartBacklog:
         """Take the result of a round: errors of topics that were refused, or that it failed as a whole."""
         now = self._clock()
         # The table's own commit comes before: the topic moves on, although bad records of it are gone.
-        self._lost |= any(isinstance(error, LostRecordsError) for error in refused.values())
+        self._lost |= any(isinstance(refused[one], LostRecordsError) for one in refused.keys() & self._topics.keys())
         for topic in refused:
             self._refused_since.setdefault(topic, now)
         if not failed:

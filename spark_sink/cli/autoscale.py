@@ -129,7 +129,7 @@ def _rounds(
         def numbers() -> "Mapping[ScaledTopic, WorkersRecord]":
             feed.refresh(to_end=True)
             if feed.deleted and publisher is not None:
-                _log.warning("workers topic %r was deleted: it is created again, and all numbers begin anew", topic)
+                _log.warning("workers topic %r was deleted: it is created again, without any numbers", topic)
                 publisher.make()
             return feed.records
 

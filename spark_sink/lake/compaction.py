@@ -30,8 +30,8 @@ _LEFT_TO_OTHERS_MS = 8 * _DAY_MS  # longer than a week, because another compacti
 class Compaction:
     """The compaction of one table by one of its writers.
 
-    Files up to 16 MB are compacted each time, up to 128 MB each sixteenth time, and a large one only once the smaller
-    ones have as many rows. Larger files stay. So a row is rewritten only a few times.
+    Files up to 16 MB are compacted each time, and up to 128 MB each sixteenth time. If there are many, one that has
+    more rows than all smaller ones together waits until they have as many. So a row is rewritten only a few times.
 
     Args:
         uri: address of the table, for messages.

@@ -49,9 +49,9 @@ def test_what_another_program_wrote_is_reported_until_it_is_gone(
         wait_until(lambda: one.state().standing is Standing.MEMBER, 20, "a view")
         spoil(client)
         wait_until(lambda: one.state().standing is Standing.UNREACHABLE, 20, "a report")
-        assert f"does not answer with a view of the fleet, which is in key {INDEX}" in one.state().reason
+        assert f"does not keep the fleet's view, in key {INDEX}" in one.state().reason
         assert one.state().reads
-        with pytest.raises(FleetError, match="does not answer with a view"):
+        with pytest.raises(FleetError, match="does not keep the fleet's view"):
             one.observe()
         client.delete(INDEX)
         wait_until(lambda: one.state().standing is Standing.MEMBER, 20, "a view again")

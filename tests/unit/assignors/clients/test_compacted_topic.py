@@ -1,12 +1,14 @@
 """The end to which a compacted topic is read, with a Kafka that is a list."""
 
+import contextlib
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from assignors.clients import CompactedFeed, TableTopic, compacted_topic
+from assignors.clients.compacted_topic import CompactedPublisher
 from assignors.errors import AssignorError
 from producer.testing import MockCluster
 from tests.silent_broker import silence_used_broker
@@ -76,19 +78,23 @@ class Recreated:
     def __init__(self, _config: dict[str, Any]) -> None:
         self.log: list[tuple[bytes, bytes]] | None = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]
         self.at: int | None = None
+        self.partitions = 1
+        self.answers = True  # whether the ends can be asked for
+        self.stays = False  # whether a position behind the end is not noticed
 
     def list_topics(self, topic: str, timeout: float) -> Any:  # noqa: ANN401 -- as the client
-        """One partition, or none."""
+        """The partitions, or none."""
         assert timeout > 0
+        known = dict.fromkeys(range(self.partitions))
         error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART) if self.log is None else None
-        return SimpleNamespace(cluster_id="c", topics={topic: SimpleNamespace(error=error, partitions={0: None})})
+        return SimpleNamespace(cluster_id="c", topics={topic: SimpleNamespace(error=error, partitions=known)})
 
-    def get_watermark_offsets(self, _partition: object, timeout: float) -> tuple[int, int]:
-        """As brokers answer."""
+    def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
+        """As brokers answer; all records are in the first partition."""
         assert timeout > 0
-        if self.log is None:
+        if self.log is None or not self.answers or partition.partition >= self.partitions:
             raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
-        return 0, len(self.log)
+        return 0, 0 if partition.partition else len(self.log)
 
     def incremental_assign(self, _partitions: object) -> None:
         """Begins at the first record."""
@@ -100,7 +106,7 @@ class Recreated:
 
     def poll(self, _timeout: float) -> Any:  # noqa: ANN401 -- as the client
         """The next record; past the end of a shorter log it begins anew, as with auto.offset.reset."""
-        if self.log is None or self.at is None or self.at == len(self.log):
+        if self.log is None or self.at is None or self.at == len(self.log) or (self.stays and self.at > len(self.log)):
             return None
         self.at = 0 if self.at > len(self.log) else self.at
         key, value = self.log[self.at]
@@ -137,6 +143,66 @@ def test_records_of_a_topic_that_was_made_again_are_forgotten(
     consumer.log.append((b"c", b"5"))
     feed.refresh(1.0, to_end=to_end)
     assert feed.records == {b"c": b"5"}
+
+
+def test_an_end_before_what_was_read_is_noticed_without_a_record(
+    recreated: tuple[CompactedFeed[bytes, bytes], Recreated],
+) -> None:
+    """A new topic without records is no reason to keep those of the old one."""
+    feed, consumer = recreated
+    consumer.log, consumer.stays = [(b"c", b"4")], True
+    assert not feed.refresh(1.0)
+    assert feed.refresh(1.0, to_end=True)
+    assert feed.records == {b"c": b"4"}
+
+
+def test_a_topic_that_is_made_again_with_fewer_partitions_is_read(
+    recreated: tuple[CompactedFeed[bytes, bytes], Recreated],
+) -> None:
+    """Questions about partitions that it lacks would fail until a restart."""
+    feed, consumer = recreated
+    consumer.partitions = 3
+    with contextlib.suppress(AssignorError):  # this consumer has no events of empty partitions
+        feed.refresh(1.0)
+    consumer.partitions, consumer.log = 1, [(b"c", b"4")]
+    assert feed.refresh(1.0, to_end=True)
+    assert feed.records == {b"c": b"4"}
+
+
+def test_no_records_are_not_taken_for_the_topic_while_its_ends_are_unknown(
+    recreated: tuple[CompactedFeed[bytes, bytes], Recreated], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents would drop all numbers, and take their configuration for some seconds."""
+    feed, consumer = recreated
+    consumer.log, consumer.answers = [(b"c", b"4")], False
+    with pytest.raises(AssignorError, match="its end cannot be asked for"):
+        feed.refresh(1.0)
+    consumer.answers = True
+    with monkeypatch.context() as slow:
+        slow.setattr(consumer, "poll", lambda _: None)
+        with pytest.raises(AssignorError, match="not read to its end"):
+            feed.refresh(1.0)
+    feed.refresh(1.0)
+    assert feed.records == {b"c": b"4"}
+
+
+def test_a_record_that_the_client_refuses_is_the_failure_of_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A producer that has noticed the deletion refuses at once, and its error would end the program."""
+
+    class Refusing:
+        """A producer."""
+
+        def __init__(self, _config: dict[str, Any]) -> None:
+            """Made."""
+
+        def produce(self, *_: object, **__: object) -> None:
+            """Refuses."""
+            raise KafkaException(KafkaError(KafkaError._UNKNOWN_TOPIC))
+
+    monkeypatch.setattr(compacted_topic, "Producer", Refusing)
+    monkeypatch.setattr(compacted_topic, "make_compacted_topic", lambda *_: None)
+    with pytest.raises(AssignorError, match=r"the number did not reach topic 't': .*UNKNOWN_TOPIC"):
+        CompactedPublisher({}, "t", held(transactions=False)).write(b"k", b"v", "the number")
 
 
 def test_records_stay_until_a_topic_counts_as_deleted(
