@@ -63,7 +63,7 @@ class LaneLag:
         """Measure the lag, and return the positions that are known.
 
         Args:
-            held: the next offset to read of each partition that is read; None for the first of the log.
+            held: the position in the table of each partition that is read; None for the first of the log.
         """
         logs: dict[TopicPartition, Bounds] = {}
         for key in held:
