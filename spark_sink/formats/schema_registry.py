@@ -12,6 +12,7 @@ from spark_sink.errors import FetchError
 _MAGIC = 0
 _HEADER = struct.Struct(">Bi")
 _RETRIES, _PAUSE_S = 3, 0.5
+_TIMEOUT_S = 10  # the client's own default is to wait for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,5 +114,6 @@ class Registry:
         if self._client is None:
             from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 -- an optional package
 
-            self._client = SchemaRegistryClient(self._config)
+            timeout_s = float(self._config.get("timeout", _TIMEOUT_S))
+            self._client = SchemaRegistryClient({**self._config, "timeout": timeout_s})
         return self._client
