@@ -78,10 +78,7 @@ def replayed_during_rewind(world: World) -> None:
     until("the replay has read")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rewind_module, "_add_named", meanwhile)
-        try:
-            rewind(TABLE, GROUP, apply=True)
-        except TableError as error:
-            world.scheduler.note(f"TableError: {error}")
+        _try_rewind(world)
 
 
 def rewound_during_replay(world: World) -> None:
@@ -224,10 +221,7 @@ def rewound_before_completion(world: World) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rewind_module, "_add_named", armed)
         patch.setattr(DeltaLakeTable, "refresh", meanwhile)
-        try:
-            rewind(TABLE, GROUP, apply=True)
-        except TableError as error:
-            world.scheduler.note(f"TableError: {error}")
+        _try_rewind(world)
     world.promises.check_end({one.partition: one.end})
 
 
@@ -266,11 +260,16 @@ def _rewind_twice(world: World, adds: Callable[..., None]) -> None:
     """Run a rewind with this in place of its step that completes the quarantine, and run it again as it is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rewind_module, "_add_named", adds)
-        try:
-            rewind(TABLE, GROUP, apply=True)
-        except TableError as error:
-            world.scheduler.note(f"TableError: {error}")
+        _try_rewind(world)
     rewind(TABLE, GROUP, apply=True)
+
+
+def _try_rewind(world: World) -> None:
+    """Run a rewind, and note its refusal."""
+    try:
+        rewind(TABLE, GROUP, apply=True)
+    except TableError as error:
+        world.scheduler.note(f"TableError: {error}")
 
 
 def _batch(world: World, name: str, one: Range, bad: set[Row]) -> None:

@@ -42,7 +42,7 @@ def name_of_bytes(client: redis.Redis) -> None:
 def test_what_another_program_wrote_is_reported_until_it_is_gone(
     redis_server: RedisServer, spoil: Callable[[redis.Redis], None]
 ) -> None:
-    """The thread that asks must not end: the agent would keep its view as a normal member, whoever dies."""
+    """The thread that asks must not end: the agent would keep its last view as a normal member, although others die."""
     url = f"redis://127.0.0.1:{redis_server.port}/0"
     one = RedisMembers(Agent("a"), url, "f", Session(session_s=3), witness=lambda: True).start()
     with redis.Redis(port=redis_server.port) as client:

@@ -69,6 +69,6 @@ def torment(cluster: Cluster, tmp_path: Path, topic: MakeTopic, request: pytest.
     "torment", [pytest.param((name, seed), id=f"{name}-{seed}") for name in FORMS for seed in SEEDS], indirect=True
 )
 def test_every_record_is_in_iceberg_once_whatever_is_killed(torment: Torment) -> None:
-    """The catalog decides which of two writers commits, whoever is killed, stopped or late."""
+    """The catalog decides which of two writers commits, also if one of them is killed, stopped or late."""
     found = torment.run()
     assert found.ok, f"seed {torment.seed}: {found}"

@@ -1,9 +1,7 @@
 """Two jobs on real brokers share partitions by claims; one is killed, one is stopped: no record twice, none missing."""
 
-import contextlib
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import uuid
@@ -17,6 +15,7 @@ from assignors.claims import standings
 from spark_sink.demo.cluster import Cluster
 from spark_sink.lake.positions import positions
 from spark_sink.lake.verification import verify
+from tests.integration.spark_sink.chaos.lakes import unlocked
 from tests.integration.spark_sink.fleet.fleet_process import (
     delete_topics,
     make_again,
@@ -53,20 +52,9 @@ class Jobs:
         """SIGSTOP a job where it does not hold SQLite's one lock: with it, it would keep all the others waiting."""
         while True:
             self.running[owner].send_signal(signal.SIGSTOP)
-            if self._unlocked():
+            if unlocked(Path(self.database.removeprefix("sqlite:///"))):
                 return
             self.running[owner].send_signal(signal.SIGCONT)
-
-    def _unlocked(self) -> bool:
-        with contextlib.closing(
-            sqlite3.connect(self.database.removeprefix("sqlite:///"), timeout=2, isolation_level=None)
-        ) as connection:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute("ROLLBACK")
-            except sqlite3.OperationalError:
-                return False
-        return True
 
     def logs(self) -> str:
         """The output of the jobs."""

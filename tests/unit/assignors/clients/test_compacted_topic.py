@@ -105,7 +105,7 @@ class Recreated:
         self.at = None
 
     def poll(self, _timeout: float) -> Any:  # noqa: ANN401 -- as the client
-        """The next record; past the end of a shorter log it begins anew, as with auto.offset.reset."""
+        """The next record; past the end of a shorter log it starts at the first one, as with auto.offset.reset."""
         if self.log is None or self.at is None or self.at == len(self.log) or (self.stays and self.at > len(self.log)):
             return None
         self.at = 0 if self.at > len(self.log) else self.at
@@ -208,7 +208,7 @@ def test_a_record_that_the_client_refuses_is_the_failure_of_the_topic(monkeypatc
 def test_records_stay_until_a_topic_counts_as_deleted(
     recreated: tuple[CompactedFeed[bytes, bytes], Recreated], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that has just started lists too few. The evaluator, which needs the end, is told why it has none."""
+    """A broker that has just started lists too few. The evaluator needs the end, and gets an error with the reason."""
     feed, consumer = recreated
     consumer.log, now_s = None, 100.0
     monkeypatch.setattr("assignors.clients.compacted_topic.time.monotonic", lambda: now_s)
