@@ -32,11 +32,8 @@ from spark_sink.lake.positions import (
     beginning,
     groups,
     identity,
-    parse_batch_writes,
-    parse_beginnings,
-    parse_identities,
+    parse_group,
     parse_positions,
-    parse_quarantined,
     quarantined,
     replays,
     rewound,
@@ -140,15 +137,16 @@ class DeltaLakeTable:
             self._refuse_other_table(handle)
             self._checked = self._log.metadata_changed
         self._refuse_other_past(handle.version(), found)
+        own = parse_group(found, self._group)
         return Snapshot(
             version=handle.version(),
-            positions=parse_positions(found, self._group),
+            positions=own.positions,
             schema=self._columns(handle),
             replays=found.get(replays(self._group), 0),
-            identities=parse_identities(found, self._group),
-            quarantined=parse_quarantined(found, self._group),
-            writes=parse_batch_writes(found, self._group),
-            beginnings=parse_beginnings(found, self._group),
+            identities=own.identities,
+            quarantined=own.quarantined,
+            writes=own.writes,
+            beginnings=own.beginnings,
         )
 
     def _columns(self, handle: DeltaTable) -> pa.Schema:

@@ -19,7 +19,10 @@ from spark_sink.errors import TableError
 from spark_sink.lake.foreign_parquet import open_parquet, with_times_of, without_views
 from spark_sink.lake.parquet_landing import FileStatistics, storage_errors
 
-_GROUP_BYTES = 32 << 20
+_GROUP_BYTES = 8 << 20
+# Small batches are decoded into memory that is used again. A batch of all rows of a file needs new memory from the
+# system, and so does one that is decoded by several threads; that took longer than the decoding.
+_BATCH_ROWS = 8192
 _MANY = 16
 # Features with which a file means exactly its rows, and its path and statistics describe it completely.
 _KNOWN_FEATURES = frozenset(
@@ -160,7 +163,7 @@ def write_rewrite(files: pa_fs.FileSystem, small: Sequence[TableFile], schema: p
                 adds += [joined.close(values, now_ms)] if joined is not None else []
                 joined = _Joined(files, columns)
             same = columns.equals(found)
-            for batch in source.iter_batches():
+            for batch in source.iter_batches(_BATCH_ROWS, use_threads=False):
                 joined.write(batch if same else batch.cast(columns))
     if joined is not None:
         adds.append(joined.close(values, now_ms))
@@ -216,7 +219,6 @@ class _Joined:
     def write(self, batch: pa.RecordBatch) -> None:
         self._held.append(batch)
         self._held_bytes += batch.nbytes
-        self._statistics.add(pa.Table.from_batches([batch]))
         if self._held_bytes >= _GROUP_BYTES:
             self._flush()
 
@@ -230,7 +232,9 @@ class _Joined:
 
     def _flush(self) -> None:
         if self._held:
-            self._writer.write_table(pa.Table.from_batches(self._held))
+            rows = pa.Table.from_batches(self._held)
+            self._statistics.add(rows)
+            self._writer.write_table(rows)
         self._held, self._held_bytes = [], 0
 
 

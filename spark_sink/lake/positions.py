@@ -8,6 +8,7 @@ so that `azimuth verify` finds a hole before the first row.
 import json
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
 from spark_sink.lake.delta_transactions import TransactionLog
@@ -71,37 +72,48 @@ def batch_write(group: str, query: str) -> str:
     return f"{group}/{_WRITE}/{_QUERY}{query}"
 
 
+@dataclass(frozen=True, slots=True)
+class GroupTransactions:
+    """What the transactions of a table hold of one group.
+
+    Attributes:
+        positions: the next offset, by partition.
+        beginnings: the offset at which the group began, by partition.
+        quarantined: the next offset after the newest commit that named bad rows, by partition.
+        identities: identity of each topic that the group has written here, as a number from the topic's id.
+        writes: number of the last batch write of each query.
+    """
+
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    beginnings: dict[TopicPartition, int] = field(default_factory=dict)
+    quarantined: dict[TopicPartition, int] = field(default_factory=dict)
+    identities: dict[str, int] = field(default_factory=dict)
+    writes: dict[str, int] = field(default_factory=dict)
+
+
+def parse_group(transactions: Mapping[str, int], group: str) -> GroupTransactions:
+    """Return what all transactions of a table hold of one group."""
+    found = GroupTransactions()
+    by_partition = {_BEGIN: found.beginnings, _QUARANTINED: found.quarantined}
+    prefix = f"{group}/"
+    for name, version in transactions.items():
+        if not name.startswith(prefix):
+            continue
+        match name[len(prefix) :].split("/"):
+            case [topic, number] if number.isdecimal():
+                found.positions[TopicPartition(topic, int(number))] = version
+            case [topic, number, kind] if kind in by_partition and number.isdecimal():
+                by_partition[kind][TopicPartition(topic, int(number))] = version
+            case [topic, kind] if kind == _IDENTITY:
+                found.identities[topic] = version
+            case [kind, query] if kind == _WRITE and query.startswith(_QUERY):
+                found.writes[query.removeprefix(_QUERY)] = version
+    return found
+
+
 def parse_positions(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
     """Return the positions of one group from all transactions of a table."""
-    return {
-        TopicPartition(parts[0], int(parts[1])): version
-        for parts, version in _of_group(transactions, group)
-        if len(parts) == 2 and parts[1].isdecimal()  # noqa: PLR2004 -- topic and partition
-    }
-
-
-def parse_beginnings(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
-    """Return the offsets at which one group began, by partition."""
-    return _parse_named(transactions, group, _BEGIN)
-
-
-def parse_quarantined(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
-    """Return the next offset after the newest commit that named bad rows, by partition."""
-    return _parse_named(transactions, group, _QUARANTINED)
-
-
-def parse_identities(transactions: Mapping[str, int], group: str) -> dict[str, int]:
-    """Return the identity of each topic that a group has written here, as a number from the topic's id."""
-    return {parts[0]: version for parts, version in _of_group(transactions, group) if parts[1:] == [_IDENTITY]}
-
-
-def parse_batch_writes(transactions: Mapping[str, int], group: str) -> dict[str, int]:
-    """Return the number of the last batch write of each query."""
-    return {
-        parts[1].removeprefix(_QUERY): number
-        for parts, number in _of_group(transactions, group)
-        if len(parts) == 2 and parts[0] == _WRITE and parts[1].startswith(_QUERY)  # noqa: PLR2004 -- name and query
-    }
+    return parse_group(transactions, group).positions
 
 
 def groups(transactions: Mapping[str, int]) -> list[str]:
@@ -183,16 +195,3 @@ def transactions(table: str, storage_options: Storage | None = None) -> dict[str
     with _LOCK:
         log = _LOGS.setdefault(key, TransactionLog(uri, storage_options))
         return dict(log.refresh())
-
-
-def _parse_named(transactions: Mapping[str, int], group: str, name: str) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(parts[0], int(parts[1])): version
-        for parts, version in _of_group(transactions, group)
-        if parts[2:] == [name] and parts[1].isdecimal()
-    }
-
-
-def _of_group(transactions: Mapping[str, int], group: str) -> list[tuple[list[str], int]]:
-    prefix = f"{group}/"
-    return [(name[len(prefix) :].split("/"), at) for name, at in transactions.items() if name.startswith(prefix)]

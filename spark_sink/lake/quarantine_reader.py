@@ -11,7 +11,7 @@ from spark_sink.formats.bad_rows import SCHEMA, quarantine_of
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import storage_errors
-from spark_sink.lake.positions import groups, parse_positions, parse_quarantined
+from spark_sink.lake.positions import groups, parse_group, parse_positions
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, filesystem
@@ -57,7 +57,7 @@ def quarantine_records(
 
 def _named(log: TransactionLog, held: Mapping[str, int]) -> Iterator[DataFile]:
     for group in groups(log.transactions):
-        asked = parse_quarantined(log.transactions, group)
+        asked = parse_group(log.transactions, group).quarantined
         for one in named_quarantine(log, group, asked, parse_positions(held, group)):
             yield from one.files
 

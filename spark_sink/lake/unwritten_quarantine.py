@@ -13,7 +13,7 @@ from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.delta_transactions import LogEntry, TransactionLog
 from spark_sink.lake.file_descriptions import parse_quarantined
 from spark_sink.lake.parquet_landing import storage_errors
-from spark_sink.lake.positions import parse_quarantined as parse_ends
+from spark_sink.lake.positions import parse_group
 from spark_sink.lake.table_contract import LostRecordsError, Quarantined
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -42,7 +42,7 @@ def named_quarantine(
         LostRecordsError: a commit that named some was cleaned up, or their files are gone.
         TableError: a commit names some in an unknown form.
     """
-    ends = parse_ends(log.transactions, group)
+    ends = parse_group(log.transactions, group).quarantined
     # The next commit to find, by partition: each commit names the previous one.
     wanted = {key: end for key in asked if (end := ends.get(key, 0)) > held.get(key, 0)}
     found: list[Quarantined] = []

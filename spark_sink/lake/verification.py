@@ -19,7 +19,7 @@ from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, quarantined_rows
 from spark_sink.lake.iceberg.stored_state import GroupState
-from spark_sink.lake.positions import groups, parse_beginnings, parse_positions, transactions
+from spark_sink.lake.positions import groups, parse_group, transactions
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
@@ -226,7 +226,8 @@ def verify(
         raise TableError(f"{uri}: there is no Delta table") from error
     except (DeltaError, OSError, KeyError, OverflowError, ValueError) as error:
         raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
-    return judge(found, parse_positions(kept, name), parse_beginnings(kept, name), accounted)
+    own = parse_group(kept, name)
+    return judge(found, own.positions, own.beginnings, accounted)
 
 
 def _verify_iceberg(

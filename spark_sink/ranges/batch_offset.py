@@ -69,11 +69,12 @@ class Offset:
         """
         found: dict[TopicPartition, Range] = {}
         for one in sorted(ranges):
-            if one.key in found:
+            key = one.key
+            if key in found:
                 raise OffsetError(f"{one.topic}/{one.partition}: listed twice in one offset")
             if not 0 <= one.begin <= one.end:
                 raise OffsetError(f"{one.topic}/{one.partition}: range [{one.begin}, {one.end}) is none")
-            found[one.key] = one
+            found[key] = one
         known = identities or {}
         return cls(found, {topic: known[topic] for topic in sorted({key.topic for key in found}) if topic in known})
 
@@ -112,7 +113,7 @@ class Offset:
 
     def only(self, keys: Container[TopicPartition]) -> Self:
         """Return the offset restricted to these partitions."""
-        return self.of((one for one in self if one.key in keys), self.identities)
+        return self.of((one for key, one in self.ranges.items() if key in keys), self.identities)
 
     def value(self) -> dict[str, Any]:
         """Return the JSON value that Spark expects from a reader."""

@@ -101,16 +101,17 @@ def decide(
         TableError: a file has rows that are not in this batch, or the batch is from another topic of the same name.
     """
     named = _refuse_others(offset, identities or {})
-    verdicts = {one.key: judge(positions.get(one.key), one.begin, one.end) for one in offset}
-    _refuse_holes([one for one in offset if verdicts[one.key] is Verdict.HOLE], positions)
-    floors = {one.key: max(one.begin, min(positions.get(one.key, one.begin), one.end)) for one in offset}
+    ranges = offset.ranges
+    verdicts = {key: judge(positions.get(key), one.begin, one.end) for key, one in ranges.items()}
+    _refuse_holes([one for key, one in ranges.items() if verdicts[key] is Verdict.HOLE], positions)
+    floors = {key: max(one.begin, min(positions.get(key, one.begin), one.end)) for key, one in ranges.items()}
     keep, trim = _select(files, offset, floors)
     keep_bad, trim_bad = _select(bad, offset, floors)
     moving = {Verdict.BEGIN, Verdict.COMMIT, Verdict.TRIM}
     return Decision(
         verdicts=verdicts,
-        positions={one.key: one.end for one in offset if verdicts[one.key] in moving},
-        beginnings={one.key: one.begin for one in offset if verdicts[one.key] is Verdict.BEGIN},
+        positions={key: one.end for key, one in ranges.items() if verdicts[key] in moving},
+        beginnings={key: one.begin for key, one in ranges.items() if verdicts[key] is Verdict.BEGIN},
         identities=named,
         keep=keep,
         trim=trim,

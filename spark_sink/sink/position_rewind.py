@@ -25,9 +25,8 @@ from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.positions import (
     FORMER_REWOUND,
     application,
-    parse_beginnings,
+    parse_group,
     parse_positions,
-    parse_quarantined,
     quarantined,
     replays,
     rewound,
@@ -182,10 +181,10 @@ def _ahead(held: Mapping[TopicPartition, int], reached: Mapping[TopicPartition, 
 
 def _row_ends(handle: DeltaTable, kept: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
     """Return the offset after the last row, by partition; the group's first offset if a partition has no rows."""
-    rows, beginnings = scan_table(handle), parse_beginnings(kept, group)
+    rows, own = scan_table(handle), parse_group(kept, group)
     return {
-        key: max((end for _, end in rows[key]), default=0) if key in rows else beginnings.get(key, before)
-        for key, before in parse_positions(kept, group).items()
+        key: max((end for _, end in rows[key]), default=0) if key in rows else own.beginnings.get(key, before)
+        for key, before in own.positions.items()
     }
 
 
@@ -245,7 +244,7 @@ def _add_named(uri: str, group: str, storage: Storage | None) -> None:
 def _set_positions(
     handle: DeltaTable, group: str, found: Sequence[Rewound], removed: Removed, log: TransactionLog
 ) -> None:
-    named = parse_quarantined(log.transactions, group)
+    named = parse_group(log.transactions, group).quarantined
     numbers = {application(group, one.key): one.after for one in found}
     numbers |= {quarantined(group, one.key): one.after for one in found if named.get(one.key, 0) > one.after}
     if found:

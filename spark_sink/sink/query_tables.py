@@ -80,7 +80,7 @@ class Tables:
         self._check_default(batch)
         parts: list[tuple[_QueryTable, Batch]] = []
         for address, topics in topics_by_table.items():
-            part = offset.only({one.key for one in offset if one.topic in topics})
+            part = offset.only({key for key in offset.ranges if key.topic in topics})
             table = self._table(address)
             if table.needs(part):
                 bad = files.get(quarantine_of(address), ())

@@ -107,9 +107,11 @@ class ParquetFile:
         self._table = stream.store.data[stream.path]
         self.schema_arrow = self._table.schema
 
-    def iter_batches(self, batch_size: int = 0, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def iter_batches(
+        self, batch_size: int = 0, columns: Sequence[str] | None = None, *, use_threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
         """The rows."""
-        del batch_size
+        del batch_size, use_threads
         yield from (self._table.select(list(columns)) if columns else self._table).to_batches()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.file_descriptions import parse_quarantined
-from spark_sink.lake.positions import parse_beginnings, parse_positions, rewound
+from spark_sink.lake.positions import parse_group, parse_positions, rewound
 from spark_sink.ranges.batch_offset import Offset
 from tests.simulation.memory_store import Row, Store, Version
 from tests.simulation.scheduler import BrokenPromiseError
@@ -132,7 +132,7 @@ class Promises:
             raise BrokenPromiseError(f"version {number}: {sorted(twice)} are in the table and in the quarantine")
         if self.restored:
             return
-        begins = {key.partition: at for key, at in parse_beginnings(self._numbers, GROUP).items()}
+        begins = {key.partition: at for key, at in parse_group(self._numbers, GROUP).beginnings.items()}
         if any(begins.values()):
             raise BrokenPromiseError(f"version {number}: the group begins at {begins}, its logs at 0")
         wanted = {(partition, offset) for partition, end in self.positions.items() for offset in range(end)}

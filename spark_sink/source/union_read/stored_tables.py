@@ -16,7 +16,7 @@ from spark_sink.lake.iceberg.columns import arrow_columns as iceberg_columns
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.matching_tables import has_placeholder, matching_tables
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.lake.positions import groups, parse_identities, parse_positions
+from spark_sink.lake.positions import groups, parse_group
 from spark_sink.lake.restored_tables import refuse_restored
 from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, table_uri
@@ -98,8 +98,9 @@ def _delta(address: str, storage: Storage) -> StoredTable:
     identities: dict[str, int] = {}
     for group in groups(kept):
         refuse_restored(uri, log, group)
-        positions |= parse_positions(kept, group)
-        identities |= parse_identities(kept, group)
+        own = parse_group(kept, group)
+        positions |= own.positions
+        identities |= own.identities
 
     def rows(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:

@@ -10,7 +10,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from spark_sink import positions
 from spark_sink.errors import TableError
 from spark_sink.lake.delta_transactions import TransactionLog
-from spark_sink.lake.positions import application, beginning, groups, parse_beginnings, parse_positions
+from spark_sink.lake.positions import application, beginning, groups, parse_group, parse_positions
 from spark_sink.ranges.batch_offset import TopicPartition
 
 SCHEMA = Schema.from_arrow(pa.schema([("topic", pa.string())]))
@@ -49,8 +49,8 @@ def test_other_groups_and_other_writers_are_not_mixed_in() -> None:
     transactions |= {beginning("a", key): 9, "some-writer": 5, "a/x": 1, "a/t/zero": 1}
     assert parse_positions(transactions, "a") == {key: 1}
     assert parse_positions(transactions, "a/b") == {key: 2}
-    assert parse_beginnings(transactions, "a") == {key: 9}
-    assert parse_beginnings(transactions, "b") == {}
+    assert parse_group(transactions, "a").beginnings == {key: 9}
+    assert parse_group(transactions, "b").beginnings == {}
     assert groups(transactions) == ["a", "a/b", "b"]
 
 
