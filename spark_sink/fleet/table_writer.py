@@ -12,7 +12,7 @@ from assignors import hash64
 from assignors.fleet import FleetTopic
 from spark_sink.errors import ConflictError, SparkSinkError, TableError
 from spark_sink.fleet.commit_counts import CommitCounts
-from spark_sink.fleet.writer_tables import LandedFiles, WriterTable
+from spark_sink.fleet.writer_tables import Committed, LandedFiles, WriterTable
 from spark_sink.formats.bad_rows import quarantine_of, refuse_quarantine_name
 from spark_sink.lake.ops_log.record_bytes import record_bytes
 from spark_sink.lake.table_contract import Change, Snapshot
@@ -207,15 +207,12 @@ class TableWriter:
             )
         return files if self._ops is None else replace(files, record_bytes=record_bytes(held))
 
-    def commit(self, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def commit(self, files: LandedFiles, ranges: Sequence[Range]) -> Committed:
         """Commit records to their table and its quarantine, each in one of them, whatever other agents do.
 
         Args:
             files: the files that `land` wrote for these ranges.
             ranges: ranges of one table.
-
-        Returns:
-            The table's position, for ranges that do not end there, because another agent wrote, too.
 
         Raises:
             HoleError: records before these are missing.
@@ -242,7 +239,9 @@ class TableWriter:
         if outcome.quarantined is not None:
             self._compactions.committed(quarantine_of(table.uri), table.quarantine_handle)
         known = snapshot.positions if snapshot else {}
-        return {one.key: known[one.key] for one in ranges if one.key in doubted and known[one.key] != one.end}
+        return Committed.of(
+            outcome, {one.key: known[one.key] for one in ranges if one.key in doubted and known[one.key] != one.end}
+        )
 
     def _register(self, table: LakeTable, columns: pa.Schema, wanted: Mapping[str, int]) -> dict[str, int]:
         for _ in range(_ATTEMPTS):

@@ -10,7 +10,7 @@ from typing import Protocol
 from assignors.fleet import FleetTopic
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.table_writer import Landable
-from spark_sink.fleet.writer_tables import LandedFiles
+from spark_sink.fleet.writer_tables import Committed, LandedFiles
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 TopicIds = Callable[[Collection[str]], Callable[[], Mapping[str, str]]]
@@ -30,8 +30,8 @@ class Tables(Protocol):
     def land(self, rows: Landable, labels: Collection[str]) -> LandedFiles:
         """Write files of one table and its quarantine."""
 
-    def commit(self, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
-        """Commit files; return the table's positions that differ from the ends of the ranges."""
+    def commit(self, files: LandedFiles, ranges: Sequence[Range]) -> Committed:
+        """Commit files of one table and its quarantine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class WriteOutcome:
     """The outcome of a batch.
 
     Attributes:
-        rows: number of records that were written to the tables and their quarantines.
+        rows: number of records that were added to the tables and their quarantines; not those that were there before.
         quarantined: number of these that could not be decoded.
         ends: position of each partition whose records were written.
         ahead: positions of tables that are further than the batch, because another agent wrote, too.
@@ -119,10 +119,11 @@ class BatchWriter:
         if same != labels:
             files = self._writer.land(batch.rows, same)
         ranges = [one for one in batch.ranges if one.topic in same]
-        written.ahead |= self._writer.commit(files, ranges)
+        committed = self._writer.commit(files, ranges)
+        written.ahead |= committed.ahead
         written.ends |= {one.key: one.end for one in ranges}
-        written.rows += files.rows
-        written.quarantined += sum(file.rows for file in files.bad)
+        written.rows += committed.rows
+        written.quarantined += committed.quarantined
 
     @contextmanager
     def _refusals(self, labels: Collection[str], written: WriteOutcome) -> Iterator[None]:

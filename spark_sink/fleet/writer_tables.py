@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,6 +45,28 @@ class LandedFiles:
     def rows(self) -> int:
         """Number of records in the files."""
         return sum(file.rows for file in (*self.good, *self.bad))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What the tables took of a writer's records.
+
+    Attributes:
+        rows: number of records that this commit added to the table and its quarantine. Others were there before,
+            because another agent wrote, too.
+        quarantined: number of these that could not be decoded.
+        ahead: the table's position, for ranges that do not end there, because another agent wrote, too.
+    """
+
+    rows: int = 0
+    quarantined: int = 0
+    ahead: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outcome: Outcome, ahead: Mapping[TopicPartition, int]) -> Self:
+        """Count the rows of a commit's outcome."""
+        bad = sum(file.rows for file in outcome.quarantined.files) if outcome.quarantined is not None else 0
+        return cls(rows=outcome.rows + bad, quarantined=bad, ahead=ahead)
 
 
 class WriterTable:

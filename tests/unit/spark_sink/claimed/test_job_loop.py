@@ -19,7 +19,7 @@ from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.errors import FetchError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet.table_writer import Landable
-from spark_sink.fleet.writer_tables import LandedFiles
+from spark_sink.fleet.writer_tables import Committed, LandedFiles
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from tests.waiting import wait_until
@@ -90,24 +90,25 @@ class World:
         wanted = set(labels)
         return {key: rows[-1] + 1 for key, rows in self.table.items() if key.topic in wanted and rows}
 
-    def commit(self, _files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def commit(self, _files: LandedFiles, ranges: Sequence[Range]) -> Committed:
         """As `TableWriter`: each record once."""
         if self.before_commit is not None:
             self.before_commit()
         if self.error is not None:
             raise self.error
-        ahead = {}
+        ahead, added = {}, 0
         for row in self.landed:
             key = TopicPartition(row["topic"], row["partition"])
             assert any(one.key == key and one.begin <= row["offset"] < one.end for one in ranges)
             mine = self.table.setdefault(key, [])
             if not mine or row["offset"] > mine[-1]:
                 mine.append(row["offset"])
+                added += 1
         for one in ranges:
             at = self.table[one.key][-1] + 1
             if at != one.end:
                 ahead[one.key] = at
-        return ahead
+        return Committed(rows=added, ahead=ahead)
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """As `PartitionOffsets`; each question to a silent leader takes some seconds."""
@@ -391,7 +392,7 @@ class Apart(World):
         self.files[frozenset(labels)] = self.landed
         return found
 
-    def commit(self, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def commit(self, files: LandedFiles, ranges: Sequence[Range]) -> Committed:
         """As `TableWriter`."""
         names = {one.topic for one in ranges}
         self.fail("commit", names)

@@ -18,6 +18,7 @@ from spark_sink.errors import FetchError, SchemaError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet.row_checks import row_checks
 from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.fleet.writer_tables import Committed
 from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import Change, Snapshot
@@ -62,7 +63,7 @@ def options(table: str, **given: str) -> RowOptions:
     return RowOptions.parse(texts, {}, table=table)
 
 
-def write(writer: TableWriter, records: Raw) -> dict[TopicPartition, int]:
+def write(writer: TableWriter, records: Raw) -> Committed:
     """Write records to their table."""
     end = records.begin + len(records.kinds)
     label = {records.topic}
@@ -207,3 +208,13 @@ def test_a_quarantine_ahead_of_its_table_is_refused(tmp_path: Path) -> None:
     Path(quarantine_of(first)).rename(quarantine_of(second))
     with pytest.raises(TableError, match="azimuth rewind"):
         write(TableWriter(second, "g", "a", rows=options(second)), Raw(["not JSON"]))
+
+
+def test_records_that_another_agent_wrote_count_for_that_agent_only(tmp_path: Path) -> None:
+    """Two agents read the same records after a rebalance: the sum of what they wrote is what the tables have."""
+    table = str(tmp_path / "t")
+    first, second = (TableWriter(table, "g", name, rows=options(table)) for name in "ab")
+    assert write(first, Raw(["good", "not JSON", "good"])) == Committed(rows=3, quarantined=1)
+    same = write(second, Raw(["good", "not JSON"]))
+    assert (same.rows, same.quarantined, dict(same.ahead)) == (0, 0, {TopicPartition("x", 0): 3})
+    assert write(second, Raw(["good", "good", "not JSON", "good"], 1)) == Committed(rows=2, quarantined=1)

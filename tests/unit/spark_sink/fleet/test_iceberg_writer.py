@@ -10,6 +10,7 @@ from spark_sink.errors import HoleError
 from spark_sink.fleet import table_writer
 from spark_sink.fleet.quarantine_counts import quarantined_rows
 from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.fleet.writer_tables import Committed
 from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
@@ -30,8 +31,8 @@ def test_the_position_of_a_recreated_topic_is_found(tmp_path: Path, address: str
     assert label == f"x.y@{second.printed_id}"
     for one in ("x.y", label):
         rows = some(one, 0, 3)
-        assert not writer.commit(writer.land(rows, {one}), [Range(one, 0, 0, 3)])
-        assert writer.commit(writer.land(rows, {one}), [Range(one, 0, 0, 3)]) == {}  # a replay
+        assert writer.commit(writer.land(rows, {one}), [Range(one, 0, 0, 3)]) == Committed(rows=3)
+        assert writer.commit(writer.land(rows, {one}), [Range(one, 0, 0, 3)]) == Committed()  # a replay
         assert writer.positions({one}) == {TopicPartition(one, 0): 3}
     assert positions(address, "g", warehouse(tmp_path)) == {TopicPartition(one, 0): 3 for one in ("x.y", label)}
 

@@ -19,7 +19,7 @@ from spark_sink.fleet.lane import LaneConsumer, LaneParts
 from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
 from spark_sink.fleet.table_writer import Landable, TableWriter
-from spark_sink.fleet.writer_tables import LandedFiles
+from spark_sink.fleet.writer_tables import Committed, LandedFiles
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, pause, read, some
@@ -123,7 +123,7 @@ def test_reading_and_rebalances_go_on_while_records_are_brought_in(
     slow, gained = threading.Event(), threading.Event()
     commit = TableWriter.commit
 
-    def late(writer: TableWriter, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def late(writer: TableWriter, files: LandedFiles, ranges: Sequence[Range]) -> Committed:
         slow.set()
         assert gained.wait(10), "the rebalance waited for the table"
         return commit(writer, files, ranges)
@@ -321,7 +321,7 @@ def test_a_reader_whose_table_refuses_does_not_work(monkeypatch: pytest.MonkeyPa
     commit = TableWriter.commit
     refused = threading.Event()
 
-    def late(writer: TableWriter, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def late(writer: TableWriter, files: LandedFiles, ranges: Sequence[Range]) -> Committed:
         if not refused.is_set():
             raise OSError("no space left")
         return commit(writer, files, ranges)

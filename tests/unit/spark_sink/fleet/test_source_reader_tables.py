@@ -12,7 +12,7 @@ from spark_sink.errors import TableError
 from spark_sink.fleet import source_reader
 from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.fleet.writer_tables import LandedFiles
+from spark_sink.fleet.writer_tables import Committed, LandedFiles
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from tests.unit.spark_sink.fleet.scripted import Client, Record, pause, read, some
@@ -72,7 +72,7 @@ def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.M
     broken = threading.Event()
     commit = TableWriter.commit
 
-    def refuse(writer: TableWriter, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def refuse(writer: TableWriter, files: LandedFiles, ranges: Sequence[Range]) -> Committed:
         if broken.is_set() and ranges[0].topic == "y":
             raise TableError("y is read-only")
         return commit(writer, files, ranges)
@@ -126,7 +126,7 @@ def test_a_table_that_refuses_is_logged_once_though_each_attempt_names_another_f
     commit = TableWriter.commit
     attempts: list[int] = []
 
-    def refuse(writer: TableWriter, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def refuse(writer: TableWriter, files: LandedFiles, ranges: Sequence[Range]) -> Committed:
         attempts.append(0)
         if len(attempts) <= 2:
             raise TableError(f"part-{len(attempts)}abc.parquet: the table's storage refused")
@@ -161,7 +161,7 @@ def test_reading_goes_on_after_an_outage_in_which_the_positions_cannot_be_read_e
     refusals = ["commit"]
     problems: list[str] = []
 
-    def no_commit(writer: TableWriter, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def no_commit(writer: TableWriter, files: LandedFiles, ranges: Sequence[Range]) -> Committed:
         if "commit" in refusals:
             refusals[:] = ["positions"] * 4
             raise TableError("the storage takes no commit")

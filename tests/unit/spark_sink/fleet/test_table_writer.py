@@ -13,6 +13,7 @@ from spark_sink.errors import TableError
 from spark_sink.fleet import table_writer
 from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.fleet.writer_tables import Committed
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
@@ -39,10 +40,10 @@ def test_the_position_of_a_topic_made_anew_is_found_whatever_its_id(
     label = writer.label([anew])[anew]
     assert label == f"x@{anew.printed_id}"
     rows = some(label, 0, 3)
-    assert not writer.commit(writer.land(rows, {label}), [Range(label, 0, 0, 3)])
+    assert writer.commit(writer.land(rows, {label}), [Range(label, 0, 0, 3)]) == Committed(rows=3)
     assert writer.positions({label}) == {TopicPartition(label, 0): 3}
     assert positions(str(tmp_path / address), "g") == {TopicPartition(label, 0): 3}
-    assert writer.commit(writer.land(rows, {label}), [Range(label, 0, 0, 3)]) == {}
+    assert writer.commit(writer.land(rows, {label}), [Range(label, 0, 0, 3)]) == Committed()
 
 
 @dataclass(frozen=True)
