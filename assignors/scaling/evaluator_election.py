@@ -116,7 +116,16 @@ class _Candidate:
         return self._elected and time.monotonic() - self._polled < _SESSION_S / 2
 
     def poll(self, timeout_s: float) -> None:
-        message = self._consumer.poll(timeout_s)
+        try:
+            message = self._consumer.poll(timeout_s)
+        except (KafkaException, RuntimeError) as failure:
+            # The other elections go on, and this one with the next poll; it does not lead before.
+            if self.problem != str(failure):
+                _log.warning(
+                    "the election's consumer failed, it is asked again", group=self._group, reason=str(failure)
+                )
+            self.problem = str(failure)
+            return
         self._polled = time.monotonic()
         if message is not None and (error := message.error()) is not None:
             self.problem = error.str()

@@ -2,14 +2,11 @@
 
 import contextlib
 import functools
-import json
 import logging
 import signal
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from assignors.fleet import (
     Agent,
@@ -28,7 +25,7 @@ from spark_sink.errors import OptionError
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.light_ingestion import LightIngestion, Surroundings
-from spark_sink.fleet.progress_lines import progress
+from spark_sink.fleet.periodic_reports import start_reports, write_status
 from spark_sink.fleet.quarantine_counts import Quarantined
 from spark_sink.fleet.received_bytes import BrokerZones
 from spark_sink.fleet.settings_tables import RedisMembership, StaticMembership
@@ -45,8 +42,6 @@ from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
 
 log = logging.getLogger(__name__)
 
-_STATUS_S = 0.5
-_PROGRESS_S = 10.0
 _HAND_OVER_S = 4.0
 """Enough for a beat of the membership and the join of a consumer; the end of an agent takes this much longer."""
 
@@ -87,13 +82,9 @@ def run(settings: FleetSettings, http: tuple[str, int] | None = None, access: Ac
 
 
 def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -> None:
-    beside = [threading.Thread(target=_say, args=(agent, stop), name="fleet-progress", daemon=True)]
-    if settings.status_file is not None:
-        beside.append(threading.Thread(target=_tell, args=(agent, settings.status_file, stop), daemon=True))
-    for thread in beside:
-        thread.start()
+    reports = start_reports(agent.status, settings.status_file, stop)
     agent.run(stop)
-    for thread in beside:
+    for thread in reports:
         thread.join()
     if settings.status_file is not None:
         with contextlib.suppress(OSError):  # already reported
@@ -203,35 +194,6 @@ def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
     return KafkaMembers(settings.agent_id, kafka, settings.name, settings.session, witness)
 
 
-def write_status(file: Path, status: dict[str, Any]) -> None:
-    """Write the status atomically: a reader never sees a partial file."""
-    new = file.with_name(f"{file.name}.new")
-    new.write_text(json.dumps(status))
-    new.replace(file)
-
-
 def _writer(settings: FleetSettings, source: str, ops: CommitCounts | None) -> TableWriter:
     address, storage = settings.address(source), settings.table_storage
     return TableWriter(address, settings.name, settings.agent, storage, rows=settings.rows(source), ops=ops)
-
-
-def _tell(agent: FleetAgent, file: Path, stop: threading.Event) -> None:
-    said = ""
-    while not stop.wait(_STATUS_S):
-        try:
-            write_status(file, agent.status())
-            said = ""
-        except OSError as error:
-            if said != str(error):
-                log.warning("fleet: %s: the status cannot be written: %s", file, error)
-            said = str(error)
-
-
-def _say(agent: FleetAgent, stop: threading.Event) -> None:
-    before: dict[str, Any] = {}
-    while not stop.wait(_PROGRESS_S):
-        now = agent.status()
-        line = progress(before, now)
-        if line is not None:
-            log.info("fleet: %s", line)
-        before = now

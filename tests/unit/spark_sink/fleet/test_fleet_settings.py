@@ -9,7 +9,7 @@ import pytest
 from assignors.fleet import FleetAgent, StaticMembers
 from spark_sink.cli import main
 from spark_sink.errors import OptionError
-from spark_sink.fleet import agent_process
+from spark_sink.fleet import periodic_reports
 from spark_sink.fleet.agent_process import _ingest, members
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.fleet_status import _observe
@@ -259,7 +259,7 @@ def test_a_status_file_that_cannot_be_written_is_said_once_and_ends_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The agent works on, and ends without a traceback."""
-    monkeypatch.setattr(agent_process, "_STATUS_S", 0.01)
+    monkeypatch.setattr(periodic_reports, "_STATUS_S", 0.01)
     asked: list[float] = []
     stop = threading.Event()
 
