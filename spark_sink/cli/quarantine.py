@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _LARGEST = 2**63 - 1  # of the columns
 _TIMES = ("timestamp", "ingested_at")
-_PUBLISH, _INSTEAD = "quarantine publish", "`azimuth quarantine show --json` prints the records"
 _log = logging.getLogger("azimuth.quarantine")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Table = Annotated[
@@ -164,16 +163,10 @@ def publish(  # noqa: PLR0913, PLR0917 -- each is a flag
     log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Publish quarantined records to a Kafka topic, each once, with the reason in headers named as Kafka Connect's."""
-    from spark_sink.lake.table_storage import refuse_iceberg  # noqa: PLC0415 -- Arrow loads slowly
-
-    if table is not None:  # before the brokers are asked
-        refuse_iceberg(_PUBLISH, table, storage_pairs(storage), _INSTEAD)
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
 
     def once(publisher: "Publisher") -> int:
-        chosen = _tables(table, fleet, group, storage)
-        chosen.refuse_iceberg(_PUBLISH, _INSTEAD)
-        return _publish(publisher, chosen, log_format)
+        return _publish(publisher, _tables(table, fleet, group, storage), log_format)
 
     with logged(log_format, {"kafka": properties, "storage": storage_pairs(storage)}):
         faults = _rounds(properties, topic, every_s, once)

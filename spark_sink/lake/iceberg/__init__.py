@@ -12,6 +12,7 @@
 * `landing`: the place and the columns of the files that tasks write.
 * `matching_names`: the tables of a catalog that an address with placeholders names.
 * `stored_rows`: reads positions and offsets of the rows, for `azimuth verify`.
+* `offset_filters`: filters of rows by offset.
 * `replayed_rows`: quarantined records and the rows to compare them with, for a replay.
 * `snapshot_expiry`: removes old snapshots from the metadata.
 * `small_files`: which files are joined into larger ones.

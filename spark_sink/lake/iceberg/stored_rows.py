@@ -16,6 +16,7 @@ from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, de
 from spark_sink.lake.table_storage import Storage
 
 if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.table import Table
 
 
@@ -33,8 +34,13 @@ class StoredTable:
     table: "Table"
     state: State
 
-    def rows(self, columns: Sequence[str], only: str = "true") -> Iterator[pa.RecordBatch]:
-        """Read columns of all rows, or of those that fit a condition in pyiceberg's words.
+    @property
+    def version(self) -> int:
+        """The newest sequence number: every commit with a snapshot raises it, and no rollback lowers it."""
+        return self.table.metadata.next_sequence_number() - 1
+
+    def rows(self, columns: Sequence[str], only: "str | BooleanExpression" = "true") -> Iterator[pa.RecordBatch]:
+        """Read columns of all rows, or of those that fit a condition of pyiceberg's.
 
         Raises:
             TableError: the rows cannot be read, or lack a column.
