@@ -91,7 +91,7 @@ def _print(table: str, report: "Report") -> None:
         f"{table}: {report.rows} rows in {len(report.findings)} partitions, "
         f"{report.duplicates} duplicates, {report.missing} missing"
     )
-    if report.duplicates and not table.startswith("iceberg://"):
+    if report.duplicates:
         typer.echo(f"`azimuth repair {table}` removes rows that are there twice; --dry-run shows them")
     if report.missing:
         typer.echo("the end of a transaction, and what compaction removed, look missing, too")

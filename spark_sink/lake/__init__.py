@@ -19,6 +19,7 @@
 * `file_rewrite`: chooses and compacts small files; rewrites a file without some of its rows.
 * `fenced_replacement`: replaces files in one commit, if all of them are still in the table.
 * `rewrite_lineage`: finds files that an OPTIMIZE doubled, from the log only.
+* `delta_files`: data files of a Delta table read one by one, and replaced without some of their rows.
 * `double_rows`: finds rows that are in a table twice.
 * `table_repair`: removes double rows from a table.
 * `conditional_writes`: checks that an object store does not overwrite log entries.

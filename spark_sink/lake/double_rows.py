@@ -7,22 +7,48 @@ rewrite of files cannot create rows that differ.
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.fs as pa_fs
-from deltalake import DeltaTable
 
 from spark_sink.errors import TableError
-from spark_sink.formats.variant_type import arrow_columns
-from spark_sink.lake.file_rewrite import TableFile, refuse_unknown_features, table_files
-from spark_sink.lake.foreign_parquet import open_parquet
-from spark_sink.lake.parquet_landing import KEYS, storage_errors
+from spark_sink.lake.parquet_landing import KEYS
 from spark_sink.lake.verification import Run, Runs, scan
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _Indices = npt.NDArray[np.int64]
+
+
+class StoredFile(Protocol):
+    """A data file in a table. A table may list the same file several times."""
+
+    @property
+    def path(self) -> str:
+        """Its path in the table's metadata."""
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file; 0 if the metadata does not have the number."""
+
+
+class StoredFiles(Protocol):
+    """The data files of one version of a table of either format."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns.
+
+        Raises:
+            TableError: rows of its files cannot be compared.
+        """
+
+    def files(self) -> Iterable[Any]:
+        """Return the files, each a `StoredFile`."""
+
+    def read(self, file: Any, names: Sequence[str]) -> pa.Table:  # noqa: ANN401 -- one of its own files
+        """Read these columns of the rows of a file, in the order of the file and with the table's types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,48 +56,44 @@ class DoubleRows:
     """A file with rows that the table has again elsewhere.
 
     Attributes:
-        file: the file in the table.
+        file: the file in the table, as `StoredFiles.files` returned it.
         dropped: positions in the file of rows that equal another row.
         different: number of rows whose offset another row has with other values.
         repeated: number of rows that equal another row of the same file and stay: a query may have written them so.
         kept_in: paths of the files that keep the dropped rows.
     """
 
-    file: TableFile
+    file: Any
     dropped: Sequence[int]
     different: int
     repeated: int
     kept_in: Collection[str]
 
 
-def find_doubles(files: pa_fs.FileSystem, handle: DeltaTable, *, within_files: bool = False) -> Iterator[DoubleRows]:
-    """Find rows that are in the table twice.
+def find_doubles(table: StoredFiles, *, within_files: bool = False) -> Iterator[DoubleRows]:
+    """Find rows that are in a table twice.
 
     Args:
-        files: file system rooted at the table.
-        handle: handle of the table.
+        table: the files of the table.
         within_files: whether a row is dropped that equals another row of the same file.
 
     Raises:
         TableError: the rows have no identifying columns, or a file cannot be read.
     """
-    refuse_unknown_features(handle)
-    if (mode := handle.metadata().configuration.get("delta.columnMapping.mode", "none")) != "none":
-        raise TableError(f"the table maps its columns by {mode}, so columns in its files may have other names")
-    schema = arrow_columns(handle.schema())
+    schema = table.schema
     for name in KEYS:
         if name not in schema.names:
             raise TableError(
                 f"the table has no column {name!r}, so nothing says which of its rows are there twice; nothing was "
-                "changed. Restore the version before the OPTIMIZE"
+                "changed. Restore the version before the doubling"
             )
     kept = _Kept()
     # A file with more rows is more likely to have all rows of another file, which is then removed as a whole.
-    for file in sorted(table_files(handle), key=lambda one: (-one.rows, one.path)):
-        found = scan(_read(files, file, schema, tuple(KEYS)).to_batches())
+    for file in sorted(table.files(), key=lambda one: (-one.rows, one.path)):
+        found = scan(table.read(file, tuple(KEYS)).to_batches())
         owners = kept.owners(found)
         if owners or any(runs.doubles for runs in found.values()):
-            yield _compare(files, file, owners, schema, within_files=within_files)
+            yield _compare(table, file, owners, schema, within_files=within_files)
         kept.add(file, found)
 
 
@@ -79,15 +101,15 @@ class _Kept:
     """The offsets that each file keeps."""
 
     def __init__(self) -> None:
-        self._files: list[TableFile] = []
+        self._files: list[StoredFile] = []
         self._runs: dict[TopicPartition, list[tuple[int, int, int]]] = {}  # first, end, number of the file; disjoint
 
-    def owners(self, found: Mapping[TopicPartition, Runs]) -> list[TableFile]:
+    def owners(self, found: Mapping[TopicPartition, Runs]) -> list[StoredFile]:
         """Return the files that keep some of these offsets, in the order of addition."""
         numbers = {owner for key, runs in found.items() for run in runs for *_, owner in self._overlapping(key, run)}
         return [self._files[number] for number in sorted(numbers)]
 
-    def add(self, file: TableFile, found: Mapping[TopicPartition, Runs]) -> None:
+    def add(self, file: StoredFile, found: Mapping[TopicPartition, Runs]) -> None:
         """Add the offsets of a file that no other file keeps yet."""
         for key, runs in found.items():
             held = self._runs.setdefault(key, [])
@@ -106,23 +128,23 @@ class _Kept:
 
 
 def _compare(
-    files: pa_fs.FileSystem, file: TableFile, owners: Sequence[TableFile], schema: pa.Schema, *, within_files: bool
+    table: StoredFiles, file: StoredFile, owners: Sequence[StoredFile], schema: pa.Schema, *, within_files: bool
 ) -> DoubleRows:
     """Compare the rows of a file with rows of the same offsets in the keeping files, or in the file itself."""
     places = [*owners, file]
-    keys = [_read(files, one, schema, tuple(KEYS)) for one in places]
+    keys = [table.read(one, tuple(KEYS)) for one in places]
     again, first = _repeated(pa.concat_tables(keys))
     begins = np.cumsum([0, *(one.num_rows for one in keys)])
     own = again >= begins[-2]
     again, first = again[own] - begins[-2], first[own]
-    rows = _read(files, file, schema)
+    rows = table.read(file, schema.names)
     dropped: list[int] = []
     different = repeated = 0
     kept_in: set[str] = set()
     for place, begin, end in zip(places, begins[:-1], begins[1:], strict=True):
         here = (first >= begin) & (first < end)
         if here.any():
-            others = rows if place is file else _read(files, place, schema)
+            others = rows if place is file else table.read(place, schema.names)
             same = _same(rows.take(again[here]), others.take(first[here] - begin))
             different += int((~same).sum())
             if place is file and not within_files:
@@ -155,30 +177,3 @@ def _same(left: pa.Table, right: pa.Table) -> npt.NDArray[np.bool_]:
             pairs = zip(one, other, strict=True)
             same &= np.fromiter((a.equals(b) or repr(a) == repr(b) for a, b in pairs), dtype=bool, count=len(same))
     return same
-
-
-def _read(files: pa_fs.FileSystem, file: TableFile, schema: pa.Schema, names: Iterable[str] | None = None) -> pa.Table:
-    """Read rows of a file in the table's columns, with the partition values from the log."""
-    values = dict(file.values)
-    wanted = [schema.field(name) for name in names or schema.names]
-    with storage_errors(file.path), files.open_input_file(file.stored) as stream:
-        source = open_parquet(stream)
-        there = [one.name for one in wanted if one.name in source.schema_arrow.names and one.name not in values]
-        rows = source.read(columns=there)
-        count = source.metadata.num_rows
-    return pa.table({one.name: _column(rows, one, values, count) for one in wanted})
-
-
-def _column(rows: pa.Table, field: pa.Field, values: Mapping[str, str | None], count: int) -> pa.ChunkedArray:
-    if field.name in values:
-        return pa.chunked_array([pa.repeat(pa.scalar(values[field.name], pa.string()).cast(field.type), count)])
-    if field.name in rows.column_names:
-        chunks = [_decoded(chunk, field.type) for chunk in rows.column(field.name).chunks]
-        return pa.chunked_array(chunks, field.type)
-    return pa.chunked_array([pa.nulls(count, field.type)])
-
-
-def _decoded(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_dictionary(chunk.type):  # of texts in a form (string_view) that Arrow's own cast does not decode
-        return chunk.dictionary.cast(kind).take(chunk.indices)
-    return chunk.cast(kind)

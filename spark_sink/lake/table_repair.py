@@ -13,12 +13,14 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.bad_rows import quarantine_of
-from spark_sink.formats.variant_type import arrow_columns
+from spark_sink.lake.delta_files import DeltaFiles
 from spark_sink.lake.double_rows import DoubleRows, find_doubles
-from spark_sink.lake.fenced_replacement import replace_files
-from spark_sink.lake.file_rewrite import write_without
+from spark_sink.lake.iceberg.ancestry import REPAIR
+from spark_sink.lake.iceberg.catalogs import iceberg_address
+from spark_sink.lake.iceberg.stored_files import IcebergFiles
+from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.matching_tables import refuse_quarantine
-from spark_sink.lake.table_storage import Storage, filesystem, table_uri
+from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
 
 _ATTEMPTS = 5
 
@@ -71,40 +73,32 @@ def repair(
             it was not changed.
     """
     refuse_quarantine("repair", table, storage)
-    uri, options = table_uri(table), dict(storage or {}) or None
+    uri = iceberg_address(table) if is_iceberg(table) else table_uri(table)
     for address in (uri, quarantine_of(uri)):
         with _refused(address):
-            there = address == uri or DeltaTable.is_deltatable(address, options)
-            if not there:
+            if address != uri and not _is_there(address, storage):
                 return
-            handle = DeltaTable(address, storage_options=options)
-            found = _remove_doubles(address, handle, storage, apply=apply, within_files=within_files)
+            place = IcebergFiles(address, storage) if is_iceberg(address) else DeltaFiles(address, storage)
+            found = _remove_doubles(place, apply=apply, within_files=within_files)
         yield Repaired(table=address, files=found)
 
 
-def _remove_doubles(
-    uri: str,
-    handle: DeltaTable,
-    storage: Storage | None,
-    *,
-    apply: bool,
-    within_files: bool,
-) -> list[DoubleRows]:
-    files = filesystem(uri, storage)
+def _is_there(address: str, storage: Storage | None) -> bool:
+    if is_iceberg(address):
+        return open_stored(address, storage or {}) is not None
+    return DeltaTable.is_deltatable(address, dict(storage or {}) or None)
+
+
+def _remove_doubles(place: DeltaFiles | IcebergFiles, *, apply: bool, within_files: bool) -> list[DoubleRows]:
     for _ in range(_ATTEMPTS):
-        found = list(find_doubles(files, handle, within_files=within_files))
+        found = list(find_doubles(place, within_files=within_files))
         losing = [one for one in found if one.dropped]
         if not apply or not losing:
             return found
-        if strange := [one.file.path for one in losing if not one.file.path.isascii() or " " in one.file.path]:
-            raise TableError(f"the log has a path that is not escaped, {strange[0]!r}; nothing was changed")
-        schema = arrow_columns(handle.schema())
-        rewrites = [write_without(files, one.file, one.dropped, schema) for one in losing]
-        rests_on = {path for one in losing for path in one.kept_in}
-        note = {"kind": "repair", "rows": 0, "rows_taken_out": sum(len(one.dropped) for one in losing)}
-        if replace_files(handle, rewrites, note, rests_on=rests_on):
+        note = {"kind": REPAIR, "rows": 0, "rows_taken_out": sum(len(one.dropped) for one in losing)}
+        if place.take_out(losing, note):
             return found
-    raise TableError("other writers rewrote its files each time; stop their OPTIMIZE, and try again")
+    raise TableError("other writers rewrote its files each time; stop their OPTIMIZE or compaction, and try again")
 
 
 @contextmanager

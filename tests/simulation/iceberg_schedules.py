@@ -19,7 +19,7 @@ from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg import small_files
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
-from spark_sink.lake.iceberg.snapshot_commit import Appended
+from spark_sink.lake.iceberg.snapshot_commit import Prepared
 from spark_sink.lake.iceberg.stored_state import GroupState
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
@@ -144,18 +144,18 @@ class IcebergWorld:
             raise BrokenPromiseError(f"doubled: {dict(found - due)}, lost: {dict(due - found)}")
 
 
-def with_pyiceberg_retries(table: Any, snapshot: int, appended: Appended) -> None:  # noqa: ANN401 -- pyiceberg's table
+def with_pyiceberg_retries(table: Any, snapshot: int, prepared: Prepared) -> None:  # noqa: ANN401 -- pyiceberg's table
     """Commit as pyiceberg does by default, in the place of `snapshot_commit.commit`.
 
     It repeats a lost commit up to four times, and each time builds the assertion from the newest snapshot.
     """
     transaction = table.transaction()
-    producer = transaction.update_snapshot(snapshot_properties=dict(appended.summary)).merge_append()
+    producer = transaction.update_snapshot(snapshot_properties=dict(prepared.summary)).merge_append()
     producer._snapshot_id = snapshot
-    for one in appended.entries:
+    for one in prepared.entries:
         producer.append_data_file(one)
     producer.commit()
-    transaction.set_properties(dict(appended.properties))
+    transaction.set_properties(dict(prepared.properties))
     try:
         transaction.commit_transaction()
     except (CommitFailedException, CommitStateUnknownException) as error:

@@ -16,6 +16,8 @@
 * `replayed_rows`: quarantined records and the rows to compare them with, for a replay.
 * `snapshot_expiry`: removes old snapshots from the metadata.
 * `small_files`: which files are joined into larger ones.
-* `compaction`: joins them, in one commit that asserts the snapshot with all of them.
+* `compaction`: joins them.
+* `file_replacement`: replaces files in one commit that asserts the snapshot with all of them.
 * `replacing_producer`: the snapshot of that commit, by pyiceberg.
+* `stored_files`: data files read one by one, and written again without some of their rows.
 """

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 NOTE = "kafka-azimuth"  # in the summary of each snapshot of ours
-COMPACTION = "compaction"  # the kind of the only snapshots of ours that store no positions
+COMPACTION, REPAIR = "compaction", "repair"
+_WITHOUT_POSITIONS = {COMPACTION, REPAIR}  # the kinds of the only snapshots of ours that store none
 
 
 def refuse_recreated(name: str, before: "Table", now: "Table") -> None:
@@ -64,7 +65,7 @@ def _stored_later(metadata: "TableMetadata", state: State) -> int | None:
     at = metadata.current_snapshot_id
     while at is not None and at != state.snapshot and (one := by_id.get(at)) is not None:
         note = one.summary.additional_properties.get(NOTE) if one.summary else None
-        if note is not None and json.loads(note).get("kind") != COMPACTION:
+        if note is not None and json.loads(note).get("kind") not in _WITHOUT_POSITIONS:
             return at
         at = one.parent_snapshot_id
     return None

@@ -6,45 +6,24 @@ another one or after a delete, is dropped. Appends in between do not matter: the
 them.
 """
 
-import json
 import logging
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
-from spark_sink.errors import ConflictError, SparkSinkError, TableError, plain
-from spark_sink.lake.iceberg.ancestry import COMPACTION, NOTE
+from spark_sink.errors import SparkSinkError, TableError, plain
+from spark_sink.lake.iceberg.ancestry import COMPACTION
 from spark_sink.lake.iceberg.columns import arrow_columns
-from spark_sink.lake.iceberg.data_entries import entry, location
-from spark_sink.lake.iceberg.gone_files import exists
+from spark_sink.lake.iceberg.file_replacement import Replacement, has_deletes, replace_files
 from spark_sink.lake.iceberg.landing import IcebergLanding
 from spark_sink.lake.iceberg.small_files import TARGET_BYTES, files_to_join
-from spark_sink.lake.iceberg.snapshot_commit import assertions
-from spark_sink.lake.landed_files import refuse_missing
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_contract import DataFile
 
 if TYPE_CHECKING:
-    from pyiceberg.manifest import DataFile as Entry
     from pyiceberg.table import FileScanTask, Table
 
 _log = logging.getLogger("azimuth.sink")
-_ATTEMPTS = 10
-_SUMMARY = {NOTE: json.dumps({"kind": COMPACTION, "rows": 0})}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
-    """Files of a table that are written again, and no commit names the new ones yet.
-
-    Attributes:
-        removed: entries of the former files.
-        added: the new files, with the same rows.
-    """
-
-    removed: "Sequence[Entry]"
-    added: Sequence[DataFile]
+_NOTE = {"kind": COMPACTION, "rows": 0}
 
 
 def compact(name: str, look: "Callable[[], Table | None]", layout: Layout) -> bool:
@@ -58,14 +37,14 @@ def compact(name: str, look: "Callable[[], Table | None]", layout: Layout) -> bo
     try:
         table = look()
         joined = None if table is None else join(name, table, layout)
-        return joined is not None and replace(name, look, joined)
+        return joined is not None and replace_files(name, look, joined)
     except Exception as error:  # noqa: BLE001 -- each catalog and each store has its own errors
         said = error if isinstance(error, SparkSinkError) else f"{type(error).__name__}: {plain(error)}"
         _log.info("%s: compaction left to the next time: %s", name, said)
         return False
 
 
-def join(name: str, table: "Table", layout: Layout) -> Joined | None:
+def join(name: str, table: "Table", layout: Layout) -> Replacement | None:
     """Write the rows of small files into larger ones; None if there are too few small files.
 
     Files of a table with deletes of other engines stay: a delete applies to earlier files only, so their rows would
@@ -83,42 +62,7 @@ def join(name: str, table: "Table", layout: Layout) -> Joined | None:
     before, after = (sum(counts) for counts in ([one.file.record_count for one in chosen], [one.rows for one in added]))
     if before != after:
         raise TableError(f"{name}: {before} rows were read and {after} are in the new files; nothing was changed")
-    return Joined(removed=[one.file for one in chosen], added=added)
-
-
-def replace(name: str, look: "Callable[[], Table | None]", joined: Joined) -> bool:
-    """Replace files on top of the newest version, if it has all of them; return whether that was done.
-
-    Raises:
-        ConflictError: other writers were faster each time.
-        SchemaError: the columns of the new files were dropped or renamed.
-    """
-    from pyiceberg.exceptions import CommitFailedException, ValidationException  # noqa: PLC0415 -- loads slowly
-
-    for _ in range(_ATTEMPTS):
-        table = look()
-        if table is None or has_deletes(table):
-            return False
-        written = {location(file): file.written_ms for file in joined.added}
-        refuse_missing(name, written, partial(exists, table))
-        try:
-            _commit(name, table, joined)
-        except ValidationException as error:
-            _log.info("%s: compaction dropped: another writer removed some of its files: %s", name, plain(error))
-            return False
-        except CommitFailedException:
-            continue
-        return True
-    raise ConflictError(f"{name}: other writers were faster {_ATTEMPTS} times in a row")
-
-
-def has_deletes(table: "Table") -> bool:
-    """Return whether deletes by row apply to the table's files."""
-    from pyiceberg.manifest import ManifestContent  # noqa: PLC0415 -- loads slowly
-
-    snapshot = table.current_snapshot()
-    found = snapshot.manifests(table.io) if snapshot else []
-    return any(one.content == ManifestContent.DELETES for one in found)
+    return Replacement(removed=[one.file for one in chosen], added=added, note=_NOTE)
 
 
 def _chosen(table: "Table") -> "list[FileScanTask]":
@@ -146,22 +90,3 @@ def _written(table: "Table", tasks: "Sequence[FileScanTask]", layout: Layout) ->
         for batch in scan.to_record_batches([task]):
             landing.write(batch.cast(columns))
     return landing.close()
-
-
-def _commit(name: str, table: "Table", joined: Joined) -> None:
-    from pyiceberg.table.snapshots import Operation  # noqa: PLC0415 -- loads slowly
-
-    from spark_sink.lake.iceberg.day_names import name_any_day  # noqa: PLC0415 -- imports pyiceberg
-    from spark_sink.lake.iceberg.read_transaction import ReadTransaction  # noqa: PLC0415 -- as above
-    from spark_sink.lake.iceberg.replacing_producer import ReplaceFiles  # noqa: PLC0415 -- as above
-
-    name_any_day()
-    transaction = ReadTransaction(table)
-    producer = ReplaceFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=_SUMMARY)
-    for one in joined.removed:
-        producer.delete_data_file(one)
-    for file in joined.added:
-        producer.append_data_file(entry(name, file, table.metadata))
-    producer.commit()  # writes the manifests; the catalog sees nothing of them yet
-    required = (*transaction._requirements, *assertions(table))  # noqa: SLF001 -- without the retries of commit_transaction
-    table._do_commit(transaction._updates, required)  # noqa: SLF001 -- once

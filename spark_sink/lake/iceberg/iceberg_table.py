@@ -25,7 +25,7 @@ from spark_sink.lake.iceberg.data_entries import entry, location, partition_of, 
 from spark_sink.lake.iceberg.gone_files import began_ms, exists, with_files
 from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
 from spark_sink.lake.iceberg.partition_terms import check_terms, spec_of, terms_of
-from spark_sink.lake.iceberg.snapshot_commit import Appended, commit
+from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
@@ -290,7 +290,7 @@ class IcebergTable:
         entries = [entry(self.name, one, metadata) for one in change.files]
         text = encode(after)
         note = {NOTE: json.dumps(dict(change.note), separators=(",", ":"))}
-        commit(table, number, Appended(entries=entries, properties={PROPERTY: text}, summary=note))
+        commit(table, number, Prepared(entries=entries, properties={PROPERTY: text}, summary=note))
         if table.metadata.current_snapshot_id == number:
             self._text, self._state = text, after
 

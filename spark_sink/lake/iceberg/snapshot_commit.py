@@ -7,32 +7,37 @@ snapshot that was looked at, and a lost race is an error.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spark_sink.errors import ConflictError, TableError, plain
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile as Entry
-    from pyiceberg.table import Table
+    from pyiceberg.table import Table, Transaction
     from pyiceberg.table.update import TableRequirement, TableUpdate
+    from pyiceberg.table.update.snapshot import _SnapshotProducer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
-    """An append that is prepared, and committed by `commit`.
+class Prepared:
+    """A change that is prepared, and committed by `commit`.
 
     Attributes:
         entries: files to add; none for a commit that changes properties only, which still adds a snapshot.
         properties: properties to set. One of them names the new snapshot, so the caller chooses its id.
         summary: notes for the table's history.
+        removed: files to remove; each must be in the snapshot.
+        same_rows: the files to add have the rows of those to remove, so streaming readers skip the snapshot.
     """
 
     entries: Sequence["Entry"]
     properties: Mapping[str, str]
     summary: Mapping[str, str]
+    removed: Sequence["Entry"] = ()
+    same_rows: bool = False
 
 
-def commit(table: "Table", snapshot: int, appended: Appended) -> None:
+def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
     """Commit once, on top of the table as it was read.
 
     Every commit adds a snapshot, even without files: Iceberg cannot assert properties, so two writers of positions
@@ -41,7 +46,7 @@ def commit(table: "Table", snapshot: int, appended: Appended) -> None:
     Args:
         table: the table as it was read; it has the new metadata after a success.
         snapshot: id of the new snapshot.
-        appended: the commit.
+        prepared: the commit.
 
     Raises:
         ConflictError: another writer was faster; nothing was changed.
@@ -56,14 +61,17 @@ def commit(table: "Table", snapshot: int, appended: Appended) -> None:
     name_any_day()
     updates: tuple[TableUpdate, ...]
     transaction = ReadTransaction(table)
-    producer = transaction.update_snapshot(snapshot_properties=dict(appended.summary)).merge_append()
+    producer = _producer(transaction, prepared)
     producer._snapshot_id = snapshot  # noqa: SLF001 -- the positions in the properties name this snapshot
-    for one in appended.entries:
+    for one in prepared.removed:
+        producer.delete_data_file(one)
+    for one in prepared.entries:
         producer.append_data_file(one)
     try:
         producer.commit()  # writes the manifests; the catalog sees nothing of them yet
         updates, requirements = transaction._updates, transaction._requirements  # noqa: SLF001 -- without the retries of commit_transaction
-        updates = SetPropertiesUpdate(updates=dict(appended.properties)), *updates
+        if prepared.properties:
+            updates = SetPropertiesUpdate(updates=dict(prepared.properties)), *updates
         table._do_commit(updates, (*requirements, *assertions(table)))  # noqa: SLF001 -- once, and cleans old metadata files
     except CommitFailedException as error:
         if _landed(table, snapshot):
@@ -76,6 +84,18 @@ def commit(table: "Table", snapshot: int, appended: Appended) -> None:
         raise TableError(
             f"{'.'.join(table.name())}: the commit failed: {type(error).__name__}: {plain(error)}"
         ) from error
+
+
+def _producer(transaction: "Transaction", prepared: Prepared) -> "_SnapshotProducer[Any]":
+    summary = dict(prepared.summary)
+    if not prepared.removed:
+        return transaction.update_snapshot(snapshot_properties=summary).merge_append()
+    from pyiceberg.table.snapshots import Operation  # noqa: PLC0415 -- loads slowly
+
+    from spark_sink.lake.iceberg.replacing_producer import RemoveFiles, ReplaceFiles  # noqa: PLC0415 -- imports pyiceberg
+
+    kind = ReplaceFiles if prepared.same_rows else RemoveFiles
+    return kind(Operation.OVERWRITE, transaction, transaction._table.io, snapshot_properties=summary)  # noqa: SLF001 -- as `update_snapshot`
 
 
 def assertions(table: "Table") -> Sequence["TableRequirement"]:

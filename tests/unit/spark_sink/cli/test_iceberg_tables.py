@@ -85,7 +85,7 @@ def test_verify_finds_holes_and_doubles(  # noqa: PLR0913, PLR0917 -- a table of
     done = azimuth("verify", name)
     assert (done.code, done.err) == (code, "")
     assert says in done.out
-    assert "azimuth repair" not in done.out
+    assert ("`azimuth repair iceberg://lake.raw.events` removes" in done.out) == ("double" in says)
 
 
 def test_verify_counts_the_rows_of_the_quarantine(azimuth: Callable[..., Done], tmp_path: Path) -> None:
@@ -112,7 +112,8 @@ def test_verify_counts_the_rows_of_the_quarantine(azimuth: Callable[..., Done], 
         (["verify", "iceberg://x"], "is not the name of an Iceberg table"),
         (["rewind", ADDRESS], "`azimuth rewind` supports Delta tables only; set its current snapshot"),
         (["rewind", "lake.raw.events"], "`azimuth rewind` supports Delta tables only"),
-        (["repair", ADDRESS], "`azimuth repair` supports Delta tables only; `azimuth verify` names"),
+        (["repair", "iceberg://lake.raw.none"], "lake.raw.none: there is no Iceberg table"),
+        (["repair", quarantine_of(ADDRESS)], "is the quarantine of iceberg://lake.raw.events"),
         (["quarantine", "list", "iceberg://lake.raw.none"], "there is no Iceberg table"),
         (["quarantine", "show", quarantine_of(ADDRESS)], "is the quarantine of iceberg://lake.raw.events"),
         (["verify", ADDRESS, "--group", "other"], "group 'other' has written nothing here"),

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_sink.errors import TableError
 from spark_sink.formats.bad_rows import quarantine_of
-from spark_sink.lake import fenced_replacement, table_repair
+from spark_sink.lake import delta_files, fenced_replacement
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
@@ -290,7 +290,7 @@ def test_another_writer_during_a_repair_loses_and_doubles_nothing(
             expected.append(Counter(_rows(table).keys()))
         return fenced_replacement.replace_files(handle, rewrites, *more, **others)  # type: ignore[arg-type]  # handed on
 
-    monkeypatch.setattr(table_repair, "replace_files", slow)
+    monkeypatch.setattr(delta_files, "replace_files", slow)
     repair(table)
     assert _rows(table) == expected[0]
 
@@ -305,7 +305,7 @@ def test_a_repair_that_goes_on_late_brings_no_deleted_row_back(table: str, monke
         entries.append(len(commits(Path(table))))
         return fenced_replacement.replace_files(handle, rewrites, *more, **others)  # type: ignore[arg-type]  # handed on
 
-    monkeypatch.setattr(table_repair, "replace_files", slow)
+    monkeypatch.setattr(delta_files, "replace_files", slow)
     with pytest.raises(TableError, match="the table was not repaired: the table has the feature deletionVectors"):
         repair(table)
     assert [len(commits(Path(table)))] == entries

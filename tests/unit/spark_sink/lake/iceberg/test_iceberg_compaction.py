@@ -10,9 +10,10 @@ import pytest
 
 from spark_sink.errors import SchemaError, TableError
 from spark_sink.lake import landed_files
-from spark_sink.lake.iceberg import compaction
-from spark_sink.lake.iceberg.compaction import Joined, compact, join, replace
+from spark_sink.lake.iceberg import compaction, file_replacement
+from spark_sink.lake.iceberg.compaction import compact, join
 from spark_sink.lake.iceberg.data_entries import location
+from spark_sink.lake.iceberg.file_replacement import Replacement, replace_files
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_contract import Change
@@ -35,7 +36,7 @@ def _commit(root: Path, begin: int, end: int, table: IcebergTable | None = None)
     return table
 
 
-def _joined(root: Path) -> Joined:
+def _joined(root: Path) -> Replacement:
     joined = join("t", peer(root), Layout())
     assert joined is not None
     return joined
@@ -72,7 +73,7 @@ def test_commits_in_between_do_not_matter(tmp_path: Path) -> None:
     _commit(tmp_path, 0, 10)
     joined = _joined(tmp_path)
     _commit(tmp_path, 10, 13)
-    assert replace("t", lambda: peer(tmp_path), joined)
+    assert replace_files("t", lambda: peer(tmp_path), joined)
     assert _files(tmp_path) == 4
     assert _whole(tmp_path, 13)
 
@@ -81,8 +82,8 @@ def test_a_compaction_of_a_stopped_agent_is_refused(tmp_path: Path) -> None:
     """It read the files, and resumes after another agent has joined the same ones: rows would be doubled."""
     _commit(tmp_path, 0, 10)
     zombie, faster = _joined(tmp_path), _joined(tmp_path)
-    assert replace("t", lambda: peer(tmp_path), faster)
-    assert not replace("t", lambda: peer(tmp_path), zombie)
+    assert replace_files("t", lambda: peer(tmp_path), faster)
+    assert not replace_files("t", lambda: peer(tmp_path), zombie)
     assert _whole(tmp_path, 10)
 
 
@@ -91,15 +92,15 @@ def test_a_handle_that_is_behind_is_refused_by_the_catalog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, committing: Callable[..., object] | None
 ) -> None:
     """Between the look and the commit: the assertion fails, and the next look decides again."""
-    monkeypatch.setattr(compaction, "_ATTEMPTS", 1)
+    monkeypatch.setattr(file_replacement, "_ATTEMPTS", 1)
     _commit(tmp_path, 0, 10)
     joined, behind = _joined(tmp_path), peer(tmp_path)
     if committing is None:
-        assert replace("t", lambda: peer(tmp_path), _joined(tmp_path))
+        assert replace_files("t", lambda: peer(tmp_path), _joined(tmp_path))
     else:
         _commit(tmp_path, 10, 11)
     with pytest.raises(TableError, match="other writers were faster"):
-        replace("t", lambda: behind, joined)
+        replace_files("t", lambda: behind, joined)
     assert _whole(tmp_path, 10 if committing is None else 11)
 
 
@@ -116,7 +117,7 @@ def test_a_compaction_whose_files_are_gone_is_refused(tmp_path: Path, monkeypatc
     joined = _joined(tmp_path)
     _late(location(joined.added[0]), monkeypatch)
     with pytest.raises(TableError, match="1 of the files to commit are gone"):
-        replace("t", lambda: peer(tmp_path), joined)
+        replace_files("t", lambda: peer(tmp_path), joined)
     assert _whole(tmp_path, 10)
 
 
@@ -136,7 +137,7 @@ def test_deleted_rows_do_not_come_back(tmp_path: Path) -> None:
     _commit(tmp_path, 0, 10)
     joined = _joined(tmp_path)
     peer(tmp_path).delete("offset = 3")
-    assert not replace("t", lambda: peer(tmp_path), joined)
+    assert not replace_files("t", lambda: peer(tmp_path), joined)
     assert sorted(peer(tmp_path).scan().to_arrow()["offset"].to_pylist()) == [0, 1, 2, *range(4, 10)]
 
 
@@ -145,9 +146,10 @@ def test_a_table_with_deletes_by_row_is_left_alone(tmp_path: Path, monkeypatch: 
     """Such a delete applies to earlier files only: in new files its rows would be there again."""
     _commit(tmp_path, 0, 10)
     joined = _joined(tmp_path)
-    monkeypatch.setattr(compaction, "has_deletes", lambda _: True)
+    for module in (compaction, file_replacement):
+        monkeypatch.setattr(module, "has_deletes", lambda _: True)
     if then == "before the commit":
-        assert not replace("t", lambda: peer(tmp_path), joined)
+        assert not replace_files("t", lambda: peer(tmp_path), joined)
     else:
         assert join("t", peer(tmp_path), Layout()) is None
 
@@ -165,7 +167,7 @@ def test_files_of_other_columns_are_joined_by_their_field_ids(tmp_path: Path) ->
     _commit(tmp_path, 0, 10)
     with peer(tmp_path).update_schema() as change:
         change.union_by_name(pa.schema([("delay", pa.int64())])).rename_column("value", "payload")
-    assert replace("t", lambda: peer(tmp_path), _joined(tmp_path))
+    assert replace_files("t", lambda: peer(tmp_path), _joined(tmp_path))
     rows = peer(tmp_path).scan().to_arrow()
     assert rows["payload"].to_pylist() == [b"v"] * 10
     assert rows["delay"].to_pylist() == [None] * 10
@@ -178,7 +180,7 @@ def test_columns_that_are_renamed_during_the_compaction_stop_it(tmp_path: Path) 
     with peer(tmp_path).update_schema() as change:
         change.delete_column("value")
     with pytest.raises(SchemaError, match="dropped or renamed"):
-        replace("t", lambda: peer(tmp_path), joined)
+        replace_files("t", lambda: peer(tmp_path), joined)
 
 
 def test_a_reader_that_loses_rows_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg import iceberg_table
 from spark_sink.lake.iceberg.catalogs import iceberg_address, open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
-from spark_sink.lake.iceberg.snapshot_commit import Appended
+from spark_sink.lake.iceberg.snapshot_commit import Prepared
 from spark_sink.lake.iceberg.stored_state import PROPERTY
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
@@ -65,13 +65,13 @@ def _offsets(root: Path) -> Counter[int]:
     return Counter(peer(root).scan().to_arrow().column("offset").to_pylist())
 
 
-def _by_transaction(table: Peer, snapshot: int, appended: Appended) -> None:
+def _by_transaction(table: Peer, snapshot: int, prepared: Prepared) -> None:
     """Commit as pyiceberg does it by default: four times, each with an assertion of the newest snapshot."""
     with table.transaction() as transaction:
-        transaction.set_properties(dict(appended.properties))
-        with transaction.update_snapshot(snapshot_properties=dict(appended.summary)).merge_append() as producer:
+        transaction.set_properties(dict(prepared.properties))
+        with transaction.update_snapshot(snapshot_properties=dict(prepared.summary)).merge_append() as producer:
             producer._snapshot_id = snapshot
-            for one in appended.entries:
+            for one in prepared.entries:
                 producer.append_data_file(one)
 
 

@@ -8,7 +8,7 @@ from pyiceberg.table.metadata import TableMetadataV2
 
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.read_transaction import ReadTransaction
-from spark_sink.lake.iceberg.snapshot_commit import Appended, commit
+from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.table_contract import Change
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.table_kinds import ADDRESS, SCHEMA, iceberg_file, peer, warehouse
@@ -57,7 +57,7 @@ def test_a_refused_commit_leaves_the_metadata_that_was_read(tmp_path: Path, monk
     monkeypatch.setattr(handle, "_do_commit", refuse)
     monkeypatch.setattr(handle, "refresh", lambda: handle)
     with pytest.raises(Exception, match="another writer was faster"):
-        commit(handle, 7, Appended(entries=[], properties={"a": "b"}, summary={}))
+        commit(handle, 7, Prepared(entries=[], properties={"a": "b"}, summary={}))
     assert handle.metadata.model_dump_json() == before
 
 
