@@ -44,21 +44,6 @@ class Tables:
     named: str | None = None
     unread: Mapping[str, SparkSinkError] = field(default_factory=dict)
 
-    def refuse_iceberg(self, command: str, instead: str) -> None:
-        """Refuse Iceberg tables, for a command that supports Delta tables only.
-
-        Args:
-            command: its name after `azimuth`.
-            instead: a clause that says what the user can do.
-
-        Raises:
-            OptionError: a table is Iceberg's.
-        """
-        from spark_sink.lake.table_storage import refuse_iceberg  # noqa: PLC0415 -- Arrow loads slowly
-
-        for address in self.addresses:
-            refuse_iceberg(command, address, self.storage, instead)
-
     def each(self, work: Callable[[str], Found]) -> Iterator[tuple[str, Found | SparkSinkError]]:
         """Yield the result for each table, then what is in `unread`; the error of one table stops no other.
 

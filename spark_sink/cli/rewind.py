@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from spark_sink.cli._pairs import storage_pairs
-from spark_sink.cli._tables import Group
+from spark_sink.cli._tables import Group, Storage
 from spark_sink.errors import OptionError
 
 
@@ -17,22 +17,25 @@ def register(app: typer.Typer) -> None:
 
 
 def rewind(
-    table: Annotated[str, typer.Argument(help="Address of the Delta table.")],
+    table: Annotated[str, typer.Argument(help="Address of the table.")],
     group: Group = None,
-    storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+    storage: Storage = None,
     *,
     apply: Annotated[bool, typer.Option("--apply", help="Write it; without it, only show the changes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Set positions back to the rows' offsets after a RESTORE; a dry run without --apply. Stop the agents first."""
+    """Set positions back to the rows' offsets, after a RESTORE or rollback; a dry run without --apply.
+
+    Stop the agents first.
+    """
     from spark_sink.lake.matching_tables import has_placeholder  # noqa: PLC0415 -- as below
-    from spark_sink.lake.table_storage import refuse_iceberg  # noqa: PLC0415 -- as below
+    from spark_sink.lake.table_storage import full_address  # noqa: PLC0415 -- as below
     from spark_sink.sink.position_rewind import rewind as set_back  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     if has_placeholder(table):
         raise OptionError(f"{table}: a rewind is of one table: name it, without {{topic}} and {{cluster}}")
     options = storage_pairs(storage)
-    refuse_iceberg("rewind", table, options, "set its current snapshot to the one that the agents' error names")
+    table = full_address(table, options)
     found = set_back(table, group, options, apply=apply, tell=partial(typer.echo, err=as_json))
     if as_json:
         typer.echo(json.dumps([{**one.key._asdict(), "before": one.before, "after": one.after} for one in found]))
@@ -52,4 +55,4 @@ def _outcome(positions: int, *, apply: bool) -> str:
         return "no position was set back\nstart the agents again"
     if positions:
         return f"{positions} positions are ahead of the rows; --apply sets them back"
-    return "no position is ahead of the rows; --apply only changes the quarantine, and resolves a RESTORE"
+    return "no position is ahead of the rows; --apply only changes the quarantine, and resolves a RESTORE or rollback"

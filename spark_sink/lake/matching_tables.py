@@ -103,7 +103,7 @@ def refuse_quarantine(command: str, table: str, storage: Storage | None = None) 
 
 def _is_there(address: str, storage: Storage) -> bool:
     if is_iceberg(address):
-        return open_stored(address, storage) is not None
+        return open_stored(address, storage, rolled_back=True) is not None
     return DeltaTable.is_deltatable(address, dict(storage) or None)
 
 

@@ -105,22 +105,6 @@ def looks_iceberg(table: str) -> bool:
     return "/" not in table and table.count(".") > 1 and not Path(table).exists()
 
 
-def refuse_iceberg(command: str, table: str, storage: Storage, instead: str) -> None:
-    """Refuse an Iceberg table where only Delta tables are supported.
-
-    Args:
-        command: the command that does not support it.
-        table: as the user named it.
-        storage: options of the object store and of the catalog.
-        instead: a clause that says what the user can do.
-
-    Raises:
-        OptionError: the table is Iceberg's.
-    """
-    if is_iceberg(full_address(table, storage)):
-        raise OptionError(f"{table} is an Iceberg table, and `azimuth {command}` supports Delta tables only; {instead}")
-
-
 def local_path(uri: str) -> Path | None:
     """Return the folder of a plain path or a `file:` address; None for an object store.
 

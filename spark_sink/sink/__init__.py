@@ -19,7 +19,9 @@
 * `dead_letter_records`: dead letters as Kafka records, in full or as a stub. Pure.
 * `dead_letter_progress`: the next offsets to publish, in a compacted topic.
 * `dead_letters`: publishes quarantined records to a Kafka topic.
-* `position_rewind`: sets positions back to the offsets of the rows.
+* `position_rewind`: sets positions back to the offsets of the rows, of a Delta table.
+* `iceberg_rewind`: the same of an Iceberg table, after a rollback.
+* `set_back_positions`: the positions that a rewind sets back. Pure.
 * `rewind_commit`: the commits and the mark of a rewind.
 * `taken_records`: puts bad records back that a RESTORE of the quarantine took.
 * `restored_quarantine`: brings bad records back that an earlier rewind removed.

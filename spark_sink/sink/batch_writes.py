@@ -103,8 +103,9 @@ class BatchWrite:
             raise TableError(
                 f"{table}: an earlier run wrote another part of batch {self.batch} here than these {rows} rows, and "
                 "its second write was refused; the table's positions are past all of them, so those that it lacks "
-                "would be lost; nothing was written. RESTORE a Delta table to the version before that batch, run "
-                "`azimuth rewind --apply`, and start again; or leave these rows out with a new checkpoint"
+                "would be lost; nothing was written. RESTORE the version before that batch (roll an Iceberg table back "
+                "to its snapshot), run `azimuth rewind --apply`, and start again; or leave these rows out with a new "
+                "checkpoint"
             )
 
 

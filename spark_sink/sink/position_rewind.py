@@ -1,4 +1,4 @@
-"""Sets positions back to what the rows hold, after a RESTORE or another change that removed rows.
+"""Sets positions back to what the rows hold, after a RESTORE or another change that removed rows of a Delta table.
 
 After a RESTORE these are the positions of the version that it brought back, else the offsets after the rows.
 
@@ -7,7 +7,6 @@ sink refuses this state, and the next rewind completes it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from operator import or_
 
@@ -33,29 +32,18 @@ from spark_sink.lake.positions import (
 )
 from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.lake.table_dataset import rows_where
-from spark_sink.lake.table_storage import Storage, table_uri
+from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
 from spark_sink.lake.verification import scan_table, the_group
 from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.sink.iceberg_rewind import rewind_iceberg
 from spark_sink.sink.lineage_positions import lineage_positions, past_bad_records
 from spark_sink.sink.quarantine_commit import add_those_left, refuse_other_table
 from spark_sink.sink.restored_quarantine import Removed, bring_back, find_removed, from_offsets
 from spark_sink.sink.rewind_commit import NOTE, set_numbers
+from spark_sink.sink.set_back_positions import Rewound, ahead, behind
 from spark_sink.sink.taken_records import find_taken, put_back
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewound:
-    """The position of one partition.
-
-    Attributes:
-        key: the partition.
-        before: the table's position.
-        after: the position that belongs to the rows; the group's first offset if the partition has none.
-    """
-
-    key: TopicPartition
-    before: int
-    after: int
+_HOW = "a RESTORE brought back rows that an earlier one had taken"
 
 
 def rewind(
@@ -72,9 +60,9 @@ def rewind(
     this call.
 
     Args:
-        table: address of the table.
+        table: address of the table, of either format.
         group: the consumer group; not needed if there is only one.
-        storage: options of the object store.
+        storage: options of the object store, or of the catalog.
         apply: write the change; otherwise only report it.
         tell: is called with a sentence about each change of the quarantine, once it is made.
 
@@ -86,6 +74,8 @@ def rewind(
             writer committed in between.
     """
     refuse_quarantine("rewind", table, storage)
+    if is_iceberg(table):
+        return rewind_iceberg(table, group, storage or {}, apply=apply, tell=tell)
     uri, options = table_uri(table), dict(storage or {}) or None
     if not DeltaTable.is_deltatable(uri, options):
         raise TableError(f"{uri}: there is no Delta table")
@@ -150,7 +140,7 @@ def _changes(
     if not removed.floors and log.restored <= kept.get(rewound(group), -1):
         past = past_bad_records(quarantine_of(uri), group, storage, ends)
         ends |= {key: max(ends[key], min(end, positions[key])) for key, end in past.items()}
-    return _behind(uri, ends, positions), removed
+    return behind(uri, ends, positions, _HOW), removed
 
 
 def _count_ahead(log: TransactionLog, group: str, found: Sequence[Rewound], storage: Storage | None) -> int:
@@ -159,24 +149,19 @@ def _count_ahead(log: TransactionLog, group: str, found: Sequence[Rewound], stor
     if not DeltaTable.is_deltatable(address, options):
         return 0
     reached = parse_positions(log.transactions, group) | {one.key: one.after for one in found}
-    ahead = _ahead(parse_positions(TransactionLog(address, storage).refresh(), group), reached)
-    if not ahead:
+    too_far = ahead(parse_positions(TransactionLog(address, storage).refresh(), group), reached)
+    if not too_far:
         return 0
 
     def above(topic: pc.Expression) -> pc.Expression:
         each = [
             (topic == key.topic) & (pc.field("partition") == key.partition) & (pc.field("offset") >= at)
-            for key, at in ahead.items()
+            for key, at in too_far.items()
         ]
         return reduce(or_, each)
 
     rows = rows_where(DeltaTable(address, storage_options=options), above, ["topic", "partition", "offset"])
     return sum(batch.num_rows for batch in rows)
-
-
-def _ahead(held: Mapping[TopicPartition, int], reached: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Return the positions of the table that the quarantine is ahead of."""
-    return {key: reached.get(key, 0) for key, at in held.items() if at > reached.get(key, 0)}
 
 
 def _row_ends(handle: DeltaTable, kept: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
@@ -186,21 +171,6 @@ def _row_ends(handle: DeltaTable, kept: Mapping[str, int], group: str) -> dict[T
         key: max((end for _, end in rows[key]), default=0) if key in rows else own.beginnings.get(key, before)
         for key, before in own.positions.items()
     }
-
-
-def _behind(uri: str, ends: Mapping[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> list[Rewound]:
-    found = []
-    for key, before in sorted(positions.items()):
-        after = ends[key]
-        if after > before:
-            raise TableError(
-                f"{uri}: the table has rows of {key.topic}/{key.partition} up to offset {after}, past its position "
-                f"{before}: a RESTORE brought back rows that an earlier one had taken. Nothing was changed; delete the "
-                f"rows of this partition from offset {before} on, and run the command again"
-            )
-        if after < before:
-            found.append(Rewound(key=key, before=before, after=after))
-    return found
 
 
 def _restored_version(uri: str, options: dict[str, str] | None, at: int) -> int:
@@ -267,13 +237,13 @@ def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
     log = TransactionLog(address, storage)
     held = parse_positions(log.refresh(handle.version()), group)
     _refuse_unresolved(log, group)
-    ahead = _ahead(held, parse_positions(TransactionLog(uri, storage).refresh(), group))
-    if ahead:
+    too_far = ahead(held, parse_positions(TransactionLog(uri, storage).refresh(), group))
+    if too_far:
         # No retries and no newer version: the positions are set onto exactly what was compared.
         note = CommitProperties(custom_metadata={OURS: dict(NOTE)}, max_commit_retries=0)
-        handle.delete(from_offsets(ahead), commit_properties=note)
+        handle.delete(from_offsets(too_far), commit_properties=note)
         log.refresh(handle.version())
-    set_numbers(handle, group, {application(group, key): at for key, at in ahead.items()}, log)
+    set_numbers(handle, group, {application(group, key): at for key, at in too_far.items()}, log)
 
 
 def _refuse_unresolved(log: TransactionLog, group: str) -> None:

@@ -31,6 +31,7 @@ from spark_sink.sink.batch_against_table import Decision, Verdict, decide, judge
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import _QueryTable
+from spark_sink.sink.set_back_positions import behind
 from tests.simulation.directed_schedules import (
     met_in_quarantine,
     overwritten,
@@ -194,11 +195,10 @@ def _no_restore(*_: object) -> tuple[None, dict[str, object]]:
     return None, {}
 
 
-_behind = rewind_module._behind
-
-
-def _no_rows_past(uri: str, ends: Mapping[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> object:
-    return _behind(uri, {key: min(end, positions.get(key, 0)) for key, end in ends.items()}, positions)
+def _no_rows_past(
+    uri: str, ends: Mapping[TopicPartition, int], positions: Mapping[TopicPartition, int], how: str
+) -> object:
+    return behind(uri, {key: min(end, positions.get(key, 0)) for key, end in ends.items()}, positions, how)
 
 
 def _refresh_first(uri: str, group: str, storage: Any) -> None:  # noqa: ANN401 -- as given
@@ -269,7 +269,7 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     "a rewind does not fence replays": lambda: (rewind_module, "_fence_of_replays", lambda *_: {}),
     "a running writer does not notice a rewind": lambda: (DeltaLakeTable, "_refuse_other_past", _forget_rewind),
     "a writer trusts its first look at a quarantine": lambda: (DeltaLakeTable, "refresh", _trust_first_look),
-    "a rewind leaves rows past the positions": lambda: (rewind_module, "_behind", _no_rows_past),
+    "a rewind leaves rows past the positions": lambda: (rewind_module, "behind", _no_rows_past),
     "a rewind brings no bad records back": lambda: (rewind_module, "bring_back", _nothing),
     "a rewind marks a RESTORE that it has not seen": lambda: (rewind_module, "_refuse_unresolved", _nothing),
     "a rewind leaves what a RESTORE of the quarantine took": lambda: (taken_module, "find_restores", _no_restore),

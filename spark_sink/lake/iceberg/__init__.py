@@ -6,6 +6,8 @@
 * `snapshot_commit`: one commit that is never retried: data files, positions, and the assertions.
 * `read_transaction`: a transaction that does not copy the metadata at each look.
 * `ancestry`: detects a table that was rolled back or replaced.
+* `former_positions`: what the metadata of a rolled back table says of its former positions.
+* `state_commit`: sets positions and replaces files in one commit, for a rewind.
 * `data_entries`: data files as entries of a manifest.
 * `columns`: columns and field ids.
 * `partition_terms`: the option `partitionBy`, and the partition of each row.

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.delta_table import TableSettings
-from spark_sink.lake.iceberg.ancestry import NOTE, refuse_other_past, refuse_recreated
+from spark_sink.lake.iceberg.ancestry import NOTE, refuse_lost_positions, refuse_other_past, refuse_recreated
 from spark_sink.lake.iceberg.catalogs import identifier, open_catalog, repeat_lost_races
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
 from spark_sink.lake.iceberg.compaction import compact
@@ -61,10 +61,17 @@ class IcebergTable:
         group: the consumer group.
         storage: options, with those of the catalog.
         settings: settings for creating and changing the table.
+        rolled_back: accept a table that was rolled back, to repair its positions.
     """
 
     def __init__(
-        self, address: str, group: str, storage: Storage | None = None, settings: TableSettings | None = None
+        self,
+        address: str,
+        group: str,
+        storage: Storage | None = None,
+        settings: TableSettings | None = None,
+        *,
+        rolled_back: bool = False,
     ) -> None:
         self._address = address
         self._identifier = identifier(address)
@@ -75,6 +82,8 @@ class IcebergTable:
         self._text: str | None = None
         self._state = State()
         self._seen: dict[int, GroupState] = {}
+        self._refuse_past = refuse_lost_positions if rolled_back else refuse_other_past
+        self._rewinds: int | None = None
 
     @property
     def name(self) -> str:
@@ -91,9 +100,16 @@ class IcebergTable:
         """Read the newest version; None if there is no table.
 
         Raises:
-            TableError: the table cannot be read, or was replaced by another table or an older version.
+            TableError: the table cannot be read, was replaced by another table or an older version, or was rewound
+                since the last look. The caller starts again, so this is raised once.
         """
-        table = self._load()
+        try:
+            table = self._load()
+        except TableError:
+            if self._table is not None:
+                self._rewinds = self._state.rewinds
+            raise
+        self._rewinds = self._state.rewinds  # also without a table, which another writer may create and rewind
         if table is None:
             return None
         state = self._group_state()
@@ -282,7 +298,8 @@ class IcebergTable:
         metadata = table.metadata
         number = metadata.new_snapshot_id()
         state = self._group_state().after(change, self._held(change))
-        after = State(
+        after = replace(
+            self._state,
             groups={**self._state.groups, self._group: state},
             snapshot=number,
             sequence=metadata.next_sequence_number(),
@@ -335,8 +352,13 @@ class IcebergTable:
         text = table.metadata.properties.get(PROPERTY)
         if text != self._text or text is None:
             self._text, self._state = text, decode(text, self.name)
-        refuse_other_past(self.name, table.metadata, self._state)
+        self._refuse_past(self.name, table.metadata, self._state)
         self._table = table
+        if self._rewinds not in {None, self._state.rewinds}:
+            raise TableError(
+                f"{self.name}: `azimuth rewind` set the positions back while this process was running; nothing was "
+                "written. Start it again, a Spark query with a new checkpoint: it continues from the new positions"
+            )
 
     def _group_state(self) -> GroupState:
         return self._state.groups.get(self._group, GroupState())

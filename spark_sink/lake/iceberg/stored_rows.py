@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.bad_rows import quarantine_of
-from spark_sink.lake.iceberg.ancestry import refuse_other_past
+from spark_sink.lake.iceberg.ancestry import refuse_lost_positions, refuse_other_past
 from spark_sink.lake.iceberg.catalogs import identifier, open_catalog
 from spark_sink.lake.iceberg.data_entries import location
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode
@@ -62,8 +62,13 @@ class StoredTable:
             raise _unreadable(self.name, error) from error
 
 
-def open_stored(address: str, storage: Storage) -> StoredTable | None:
+def open_stored(address: str, storage: Storage, *, rolled_back: bool = False) -> StoredTable | None:
     """Open a table to read it; None if there is none.
+
+    Args:
+        address: of the table.
+        storage: options of the catalog.
+        rolled_back: accept a table whose rows are not those of its positions.
 
     Raises:
         TableError: the table cannot be read, or its rows are not those of its positions.
@@ -79,12 +84,12 @@ def open_stored(address: str, storage: Storage) -> StoredTable | None:
     except Exception as error:  # each catalog has its own errors
         raise _unreadable(found.name, error) from error
     state = decode(table.metadata.properties.get(PROPERTY), found.name)
-    refuse_other_past(found.name, table.metadata, state)
+    (refuse_lost_positions if rolled_back else refuse_other_past)(found.name, table.metadata, state)
     return StoredTable(name=found.name, table=table, state=state)
 
 
 def quarantined_rows(
-    address: str, table: StoredTable, storage: Storage, columns: Sequence[str]
+    address: str, table: StoredTable, storage: Storage, columns: Sequence[str], *, gone: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Read columns of all records that were ever quarantined.
 
@@ -96,6 +101,7 @@ def quarantined_rows(
         table: the same table.
         storage: options of the catalog.
         columns: columns of the quarantine.
+        gone: leave out named files that are gone.
 
     Raises:
         TableError: the quarantine cannot be read.
@@ -110,7 +116,10 @@ def quarantined_rows(
         lacking = (one for one in state.named if any(end > known.get(key, 0) for key, end in one.ends.items()))
         for place in (location(file) for one in lacking for file in one.files):
             try:
-                with table.table.io.new_input(place).open() as stream:
+                found = table.table.io.new_input(place)
+                if gone and not found.exists():
+                    continue
+                with found.open() as stream:
                     yield from pq.ParquetFile(stream).iter_batches(columns=list(columns))
             except (OSError, pa.ArrowException) as error:
                 raise _unreadable(place, error) from error

@@ -76,6 +76,21 @@ class GroupState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rewind:
+    """A rewind of a table.
+
+    Attributes:
+        snapshot: id of the snapshot of its commit.
+        sequence: its sequence number.
+        floors: the offset from which on it removed bad records from the quarantine, by partition.
+    """
+
+    snapshot: int
+    sequence: int
+    floors: Offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """What a table stores.
 
@@ -83,17 +98,28 @@ class State:
         groups: by name.
         snapshot: id of the snapshot of the commit that stored this; 0 for none.
         sequence: its sequence number.
+        rewinds: number of rewinds, by which running writers notice one.
+        rewound: those that removed bad records, oldest first, as long as a snapshot from before them can come back.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
     snapshot: int = 0
     sequence: int = 0
+    rewinds: int = 0
+    rewound: tuple[Rewind, ...] = ()
 
 
 def encode(state: State) -> str:
     """Return the state as the text of the property."""
     groups = {name: _group_value(name, one) for name, one in state.groups.items()}
-    value = {"format": _FORMAT, "snapshot": state.snapshot, "sequence": state.sequence, "groups": groups}
+    value = {
+        "format": _FORMAT,
+        "snapshot": state.snapshot,
+        "sequence": state.sequence,
+        "groups": groups,
+        "rewinds": state.rewinds,
+        "rewound": [[one.snapshot, one.sequence, _columns(one.floors)] for one in state.rewound],
+    }
     return base64.b85encode(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), _LEVEL)).decode()
 
 
@@ -110,7 +136,16 @@ def decode(text: str | None, table: str) -> State:
         if value["format"] != _FORMAT:
             raise TableError(f"{table}: property {PROPERTY} has the format {value['format']}, need {_FORMAT}")
         groups = {name: _group(one) for name, one in value["groups"].items()}
-        return State(groups=groups, snapshot=value["snapshot"], sequence=value["sequence"])
+        return State(
+            groups=groups,
+            snapshot=value["snapshot"],
+            sequence=value["sequence"],
+            rewinds=value.get("rewinds", 0),  # missing in tables of the first version, as the next one
+            rewound=tuple(
+                Rewind(snapshot=snapshot, sequence=sequence, floors=_offsets(floors))
+                for snapshot, sequence, floors in value.get("rewound", ())
+            ),
+        )
     except (ValueError, KeyError, TypeError, zlib.error) as error:
         raise TableError(
             f"{table}: property {PROPERTY} is damaged, so the positions are unknown; nothing was written. Restore "

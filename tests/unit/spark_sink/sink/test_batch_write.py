@@ -1,7 +1,7 @@
 """A batch write in foreachBatch commits its batch once, and a second write of the same batch is not lost in silence."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,6 +72,16 @@ class Query:
         """Return the address of a table."""
         return f"iceberg://lake.raw.{table}" if self.kind == "iceberg" else str(self.root / table)
 
+    def restore_point(self, table: str) -> Callable[[], object]:
+        """Return a call that brings the present version of a table back."""
+        if self.kind == "iceberg":
+            found = open_catalog("lake", self.storage()).load_table(("raw", table))
+            number = found.metadata.current_snapshot_id
+            assert number is not None
+            return lambda: found.refresh().manage_snapshots().set_current_snapshot(snapshot_id=number).commit()
+        version = DeltaTable(self.address(table)).version()
+        return lambda: DeltaTable(self.address(table)).restore(version)
+
     def offsets(self, table: str) -> list[int]:
         """Read the offsets in a table by the format's own reader."""
         if self.kind == "iceberg":
@@ -127,7 +137,7 @@ def test_the_rows_of_a_refused_write_are_not_lost_in_the_next_run(query: Query) 
         query.write("x", 0, range(1, 10, 2), (0, 10))
     query = query.restarted()
     for rest in (range(10), range(1, 10, 2), range(1, 10, 4)):
-        said = f"another part of batch 0 here than these {len(rest)} rows.*RESTORE a Delta table to the version before"
+        said = f"another part of batch 0 here than these {len(rest)} rows.*RESTORE the version before"
         with pytest.raises(TableError, match=said):
             query.write("x", 0, rest, (0, 10))
     assert query.offsets("x") == [0, 2, 4, 6, 8]
@@ -141,17 +151,16 @@ def test_the_rows_of_a_refused_write_are_not_lost_in_the_next_run(query: Query) 
 
 @pytest.mark.parametrize("first", [range(3, 10, 2), range(0)], ids=["rows", "no rows"])
 def test_a_batch_of_a_refused_write_is_whole_after_a_rewind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: range
+    query: Query, monkeypatch: pytest.MonkeyPatch, first: range
 ) -> None:
-    """RESTORE and rewind, as the message says; afterwards a repetition is a replay as usual."""
-    query = Query(tmp_path)
+    """Back to the version before it and rewind, as the message says; then a repetition is a replay as usual."""
     query.write("x", 0, range(3), (0, 3))
-    before = DeltaTable(query.address("x")).version()
+    restore = query.restore_point("x")
     query.write("x", 1, first, (3, 10))
     with pytest.raises(TableError, match="already written a part of batch 1"):
         query.write("x", 1, range(4, 10, 2), (3, 10))
-    DeltaTable(query.address("x")).restore(before)
-    rewind(query.address("x"), apply=True)
+    restore()
+    rewind(query.address("x"), None, query.storage(), apply=True)
     monkeypatch.setattr("spark_sink.sink.delta_sink._KEPT", {})  # a new process
     for _ in range(2):
         query = query.restarted()
