@@ -24,6 +24,7 @@ from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.lake.ops_log.ops_writer import written
 from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
 from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
+from spark_sink.sink.direct_landing import HAS_FILES
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
 from spark_sink.source.cluster_cores import cluster_cores
 from spark_sink.source.kafka_source import KafkaGroupSource
@@ -136,7 +137,8 @@ def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = N
     if holding is not None:
         reader = reader.option("holding", str(holding)).option("traffic", str(_traffic(holding)))
     sink = f"{settings.table_format}-exactly-once"
-    writer = reader.load().writeStream.format(sink).options(**settings.sink_options(columns))
+    rows = reader.load().where(HAS_FILES) if land else reader.load()
+    writer = rows.writeStream.format(sink).options(**settings.sink_options(columns))
     if settings.trigger == AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=settings.trigger).start()

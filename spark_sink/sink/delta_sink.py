@@ -208,7 +208,7 @@ class DirectWriter(SinkWriter):
         """Collect the descriptions of the files."""
         landed = Landed({})
         for batch in iterator:
-            for text in batch.column(0).to_pylist():
+            for text in batch.column(0).drop_null().to_pylist():
                 landed.ranges.extend(parse_ranges(text))
                 landed.columns, landed.wanted = parse_schemas(text)
                 for table, found in parse(text, self._schema).items():

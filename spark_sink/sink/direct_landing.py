@@ -3,11 +3,14 @@
 Without a transformation between source and sink, records need not be converted to Spark's rows and back to Arrow. The
 source gets the sink's options, writes its records to files, and returns one row for each task, with the column
 `_landed`. The sink recognises that column and only commits. Compare and swap is the same.
+
+Spark's `numInputRows` counts the rows of a source, and its Python API takes no other number. So a task adds a row
+without a description for each further record. The query drops these rows (`HAS_FILES`), or the sink ignores them.
 """
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -24,6 +27,8 @@ from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 
 COLUMN = "_landed"
+HAS_FILES = f"{COLUMN} IS NOT NULL"  # a condition in Spark's SQL
+_EMPTY_ROWS = 100_000  # in one batch
 _SCHEMA = pa.schema([pa.field(COLUMN, pa.string())])
 
 Files = dict[str, list[DataFile]]
@@ -91,8 +96,34 @@ def land(
 
 
 def description(text: str) -> pa.RecordBatch:
-    """Return the single row of a task."""
+    """Return the row of a task that describes its files."""
     return pa.RecordBatch.from_arrays([pa.array([text], pa.string())], schema=_SCHEMA)
+
+
+class CountedBatches:
+    """Batches, and the number of their rows.
+
+    Attributes:
+        rows: number of rows in the batches that were taken.
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
+def empty_rows(records: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that a task adds to its description, so that it has a row for each of its records."""
+    left = records - 1
+    made = pa.RecordBatch.from_arrays([pa.nulls(min(max(left, 0), _EMPTY_ROWS), pa.string())], schema=_SCHEMA)
+    while left > 0:
+        yield made.slice(0, left)
+        left -= _EMPTY_ROWS
 
 
 def describe(

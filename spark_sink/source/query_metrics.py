@@ -22,7 +22,7 @@ class QueryMetrics(StreamingQueryListener):
     """Feeds Prometheus from Spark's progress: `spark.streams.addListener(QueryMetrics())`, then serve the registry.
 
     The label `query` is the query's name (`.queryName(...)`), or its id. `azimuth_query_offsets_total` counts what the
-    query has read from Kafka, also if the tasks write the data files and Spark counts one row for each task.
+    query has read from Kafka, gaps included; `azimuth_query_rows_total` counts its rows.
 
     Args:
         registry: the registry of the metrics.

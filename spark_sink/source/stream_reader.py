@@ -108,14 +108,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         assert isinstance(partition, TaskRanges)  # noqa: S101 -- Spark passes the results of `partitions`
         rows = fetch(partition.ranges, self._options.fetch, partition.identities)
-        if partition.decoders:
-            from spark_sink.source.table_columns import land_by_columns  # noqa: PLC0415 -- deltalake, as below
-
-            yield land_by_columns(rows, self._options, partition.decoders, partition.ranges)
-            return
-        if (decoder := self._decoder) is not None:
-            rows = (decode_batch(batch, decoder) for batch in rows)
-        yield from rows if self._options.landing is None else _landed(rows, self._options.landing, partition.ranges)
+        yield from self._decoded(rows) if self._options.landing is None else self._landed(rows, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark calls this a batch late and never while idle, so `latestOffset` commits."""
@@ -125,6 +118,31 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._session is not None:
             self._session.close()
             self._session = None
+
+    def _decoded(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoder = self._decoder
+        return iter(rows) if decoder is None else (decode_batch(batch, decoder) for batch in rows)
+
+    def _landed(self, rows: Iterable[pa.RecordBatch], task: TaskRanges) -> Iterator[pa.RecordBatch]:
+        """Write the files of a task; yield their description, and as many rows as there are records."""
+        # Imported here, so that a query without a table needs no deltalake.
+        from spark_sink.sink.direct_landing import (  # noqa: PLC0415 -- as said above
+            CountedBatches,
+            empty_rows,
+            land,
+            run_of_task,
+            table_schema,
+        )
+
+        assert self._options.landing is not None  # noqa: S101 -- the caller has looked
+        records, sink = CountedBatches(rows), self._options.landing
+        if task.decoders:
+            from spark_sink.source.table_columns import land_by_columns  # noqa: PLC0415 -- as said above
+
+            yield land_by_columns(records, self._options, task.decoders, task.ranges)
+        else:
+            yield land(self._decoded(records), sink, table_schema(sink), run_of_task(), task.ranges)
+        yield from empty_rows(records.rows)
 
     def _decoders(self, start: Offset, offset: Offset) -> "Sequence[TopicsDecoder]":
         from spark_sink.source.registry_columns import RegistryColumns  # noqa: PLC0415 -- deltalake, as said above
@@ -157,12 +175,3 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             log_as_worker()
             self._session = MembershipSession(self._options)
         return self._session
-
-
-def _landed(
-    rows: Iterator[pa.RecordBatch], sink: Mapping[str, str], ranges: Iterable[Range]
-) -> Iterator[pa.RecordBatch]:
-    # Imported here, so that a query without a table needs no deltalake.
-    from spark_sink.sink.direct_landing import land, run_of_task, table_schema  # noqa: PLC0415
-
-    yield land(rows, sink, table_schema(sink), run_of_task(), ranges)

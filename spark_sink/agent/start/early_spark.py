@@ -90,6 +90,8 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": "false",
                 "spark.sql.session.timeZone": "UTC",
+                # The query has a filter at most; compiling a class for it takes longer than it saves.
+                "spark.sql.codegen.wholeStage": "false",
                 "spark.python.daemon.module": DAEMON,
                 **_checkpoint_files(settings.checkpoint),
                 **settings.spark,

@@ -1,16 +1,21 @@
 """Direct landing on real brokers: an agent as people run it, with decoded values and poison among them."""
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_sink import positions
+from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource, positions
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.agent.spark_agent import start
 from spark_sink.demo.cluster import Cluster
 from spark_sink.lake.verification import verify
 from spark_sink.sink.quarantine_replay import waiting
@@ -62,3 +67,49 @@ def test_an_agent_lands_decoded_records_and_keeps_the_poison(
     assert rows.num_rows + len(left) == 40
     assert {3, 7, 11} <= {row["offset"] * 2 + row["partition"] for row in left}
     assert all(row["error_class"] and row["error_text"] and row["run_id"] for row in left)
+
+
+@pytest.fixture
+def spark() -> Iterator[SparkSession]:
+    """A session with our formats."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session.dataSource.register(KafkaGroupSource)
+    session.dataSource.register(DeltaExactlyOnceSink)
+    yield session
+    session.stop()
+
+
+def _start_without_filter(spark: SparkSession, settings: AgentSettings) -> StreamingQuery:
+    """A query of a user's own with the options of an agent: the sink gets all rows of the source."""
+    rows = spark.readStream.format("kafka-group").options(**settings.source_options(land=True)).load()
+    writer = rows.writeStream.format("delta-exactly-once").options(**settings.sink_options())
+    return writer.trigger(availableNow=True).start()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_spark_counts_the_records_that_its_tasks_land(
+    spark: SparkSession, cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path
+) -> None:
+    """`numInputRows`, and the rates and pages that Spark computes from it, would otherwise show the number of tasks."""
+    for run, begin in ("agent", start), ("own", _start_without_filter):
+        name = topic(run, partitions=2)
+        for number in range(40):
+            producer.produce(name, value=str(number), partition=number % 2)
+        producer.flush()
+        given = {
+            "bootstrap_servers": cluster.bootstrap_servers,
+            "group": name,
+            "table": str(tmp_path / run / "table"),
+            "checkpoint": str(tmp_path / run / "checkpoint"),
+            "subscribe": name,
+            "trigger": "available-now",
+            "landing": "direct",
+            "max_offsets_per_trigger": 15,
+        }
+        settings = AgentSettings.model_validate(given)
+        query = begin(spark, settings)
+        assert query.awaitTermination(180), "AvailableNow did not end"
+        assert [one.numInputRows for one in query.recentProgress if one.numInputRows] == [15, 15, 10]
+        assert (verify(settings.table).rows, verify(settings.table).ok) == (40, True)

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 from spark_sink.errors import OptionError, SchemaError
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.direct_landing import describe, land, parse, table_schema
+from spark_sink.sink.direct_landing import CountedBatches, describe, empty_rows, land, parse, table_schema
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.sink_options import SinkOptions
 
@@ -49,6 +49,21 @@ def test_a_task_without_rows_describes_no_file(tmp_path: Path) -> None:
     schema = table_schema(options)
     (text,) = land([], options, schema, "run").column(0).to_pylist()
     assert parse(text, schema) == {}
+
+
+@pytest.mark.parametrize("records", [0, 1, 2, 100_001, 250_000])
+def test_a_task_has_a_row_for_each_record(records: int) -> None:
+    """The description is one of them, also of a task without records, whose ranges the commit needs."""
+    assert sum(batch.num_rows for batch in empty_rows(records)) == max(0, records - 1)
+    assert all(batch.column(0).null_count == batch.num_rows for batch in empty_rows(records))
+
+
+def test_counted_batches_are_those_that_were_taken() -> None:
+    """The files are written from them, so the number is known at the end only."""
+    schema = table_schema({})
+    counted = CountedBatches([_rows(schema, 0, 3), _rows(schema, 3, 4)])
+    assert [batch.num_rows for batch in counted] == [6, 2]
+    assert counted.rows == 8
 
 
 def test_other_columns_than_the_sink_expects_are_refused() -> None:

@@ -50,7 +50,7 @@ def registry() -> CollectorRegistry:
 
 
 def test_each_batch_counts_once_and_the_lag_is_the_last_one(registry: CollectorRegistry) -> None:
-    """Rows are what Spark counts, one a task where tasks land; offsets are what was read."""
+    """Rows are what Spark counts; offsets are what was read, gaps included."""
     metrics = QueryMetrics(registry)
     ranges = Range("a", 0, 0, 10), Range("a", 1, 5, 5), Range("b", 0, 3, 6)
     for _ in range(2):  # an idle trigger reports the last batch again

@@ -91,6 +91,10 @@ class Agent:
         self._writer.commit([self._writer.write(self._reader.read(one)) for one in tasks], self._number)
         self._last, self._number = offset, self._number + 1
 
+    def rows(self, tasks: Sequence[TaskRanges]) -> int:
+        """The rows that Spark counts."""
+        return sum(batch.num_rows for one in tasks for batch in self._reader.read(one))
+
     def batch(self, *ranges: Range) -> None:
         """A batch from its plan to its commit."""
         self.run(*self.plan(*ranges))
@@ -121,6 +125,14 @@ def start(tmp_path: Path) -> StartAgent:
 def _rows(table: Path) -> list[Mapping[str, object]]:
     rows: list[Mapping[str, object]] = DeltaTable(table).to_pyarrow_table().to_pylist()
     return sorted(rows, key=lambda row: (str(row["topic"]), row["partition"], row["offset"]))
+
+
+def test_spark_counts_a_row_for_each_record_of_the_batch(log: Log, start: StartAgent) -> None:
+    """Also bad records, and where topics have decoders of their own."""
+    agent = start("one", [OLD], "{topic}")
+    agent.batch(log.add("t", 0, OLD), log.add("u", 0, OLD))
+    _, tasks = agent.plan(log.add("t", 0, NEW, OLD, b"{"), log.add("u", 0, *[OLD] * 4))
+    assert agent.rows(tasks) == 7
 
 
 def test_an_agent_that_restarts_writes_a_new_field_as_its_neighbour_does(
