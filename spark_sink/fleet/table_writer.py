@@ -19,7 +19,7 @@ from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_formats import LakeTable
 from spark_sink.lake.table_storage import PLACEHOLDER, Storage, table_uri, with_name
 from spark_sink.options.option_spellings import spelled
-from spark_sink.options.value_decoders import TopicDecoders
+from spark_sink.options.topic_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.batch_against_table import Verdict
 from spark_sink.sink.compare_and_swap import Batch
@@ -224,7 +224,7 @@ class TableWriter:
             offset=Offset.of(ranges),
             files=files.good,
             bad=files.bad,
-            schema=table.columns,
+            schema=files.columns or table.columns,
             number=self._number,
             agent=self._options.agent,
         )

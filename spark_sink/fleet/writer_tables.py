@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.errors import TableError
+from spark_sink.fleet.table_decoder import TableDecoder
 from spark_sink.formats import Decoder, decode_batch
 from spark_sink.formats.bad_rows import COLUMN, good_schema, quarantine_of
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import LakeTable, open_landing, open_table
-from spark_sink.options.value_decoders import TopicDecoders
+from spark_sink.options.topic_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine, refuse_ahead
@@ -34,11 +35,13 @@ class LandedFiles:
     Attributes:
         good: files of the table.
         bad: files of its quarantine, with the records that could not be decoded.
+        columns: columns of the good rows; None if they are those of the table's writer.
         record_bytes: keys and values of the records, by partition; empty without an ops log.
     """
 
     good: Sequence[DataFile] = ()
     bad: Sequence[DataFile] = ()
+    columns: pa.Schema | None = None
     record_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
@@ -90,8 +93,7 @@ class WriterTable:
         self.uri = uri
         self._options = options
         self._rows = rows
-        self._decoders = decoders
-        self._topic = topic
+        self._decoder = TableDecoder(rows, decoders, topic, self.handle)
         self.table = self.handle()
         self._quarantine = open_table(quarantine_of(uri), options.group, options.storage, options.quarantine)
         self._both = TableWithQuarantine(self.table, self._quarantine)
@@ -114,7 +116,7 @@ class WriterTable:
         Raises:
             OptionError, FetchError: the schema of the values is not known.
         """
-        return good_schema(self._rows.schema(self._decoders.of(self._topic)))
+        return good_schema(self._rows.schema(self._decoder.now()))
 
     def land(self, records: pa.Table) -> LandedFiles:
         """Decode records and write them to files.
@@ -126,14 +128,16 @@ class WriterTable:
             OptionError, FetchError: the schema of the values is not known; the records are read again.
             TableError: the storage refuses.
         """
-        decoder = self._decoders.of(self._topic)
+        decoder = self._decoder.newest()
         if decoder is None and not self._rows.partition_by:
             return LandedFiles(good=self._land_raw(records))
-        sorting = Sorting(self._options, self._rows.schema(decoder), self._options.agent)
+        schema = self._rows.schema(decoder)
+        sorting = Sorting(self._options, schema, self._options.agent)
         for batch in records.to_batches(max_chunksize=_DECODED_ROWS):
             sorting.write(batch if decoder is None else self._decoded(batch, decoder))
         files = sorting.close()
-        return LandedFiles(good=files.get(self.uri, ()), bad=files.get(quarantine_of(self.uri), ()))
+        good, bad = files.get(self.uri, ()), files.get(quarantine_of(self.uri), ())
+        return LandedFiles(good=good, bad=bad, columns=good_schema(schema))
 
     def commit(self, batch: Batch) -> Outcome:
         """Commit a batch to the table, and its bad rows to the quarantine.

@@ -13,6 +13,7 @@ _MAGIC = 0
 _HEADER = struct.Struct(">Bi")
 _RETRIES, _PAUSE_S = 3, 0.5
 _TIMEOUT_S = 10  # the client's own default is to wait for ever
+_LATEST_S = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,5 +116,8 @@ class Registry:
             from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 -- an optional package
 
             timeout_s = float(self._config.get("timeout", _TIMEOUT_S))
-            self._client = SchemaRegistryClient({**self._config, "timeout": timeout_s})
+            # By default it returns the latest schema of its first answer for ever.
+            latest_s = float(self._config.get("cache.latest.ttl.sec", _LATEST_S))
+            given = {**self._config, "timeout": timeout_s, "cache.latest.ttl.sec": latest_s}
+            self._client = SchemaRegistryClient(given)
         return self._client

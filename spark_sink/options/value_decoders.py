@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from threading import Lock
 
 import pyarrow as pa
 
 from spark_sink.errors import OptionError
 from spark_sink.formats import Decoder
-from spark_sink.options.value_format import TOPIC, ValueFormat
+from spark_sink.options.value_format import ValueFormat
 
 VARIANT_SCHEMA = "variant"  # in place of a schema: one column of Spark's variant type
 
@@ -74,28 +72,3 @@ def _registry_decoder(value: ValueFormat) -> Decoder:
         latest = given_avro(value.schema) if value.schema else latest_of(registry, value.subject)
         return AvroDecoder(registry, latest, value.unknown)
     return ProtobufDecoder(registry, latest_of(registry, value.subject), value.message, value.unknown)
-
-
-class TopicDecoders:
-    """The decoders of one writer; each subject's is created at its first use. Any thread may ask.
-
-    Args:
-        value: the format. `{topic}` in its subject stands for the topic.
-    """
-
-    def __init__(self, value: ValueFormat) -> None:
-        self._value = value
-        self._known: dict[str | None, Decoder | None] = {}
-        self._lock = Lock()
-
-    def of(self, topic: str) -> Decoder | None:
-        """Return the decoder of a topic; None for the raw format.
-
-        Raises:
-            OptionError, FetchError: as `make_value_decoder`; the next call tries again.
-        """
-        subject = None if self._value.subject is None else self._value.subject.replace(TOPIC, topic)
-        with self._lock:
-            if subject not in self._known:
-                self._known[subject] = make_value_decoder(replace(self._value, subject=subject))
-            return self._known[subject]

@@ -6,6 +6,7 @@
 * `topic_routes`: the table of each topic.
 * `row_options`: how fleets and claims make rows of records.
 * `rows_by_table`: sorts the rows of a task by table, and separates bad rows; `rows_by_topic`: groups rows by topic.
+* `newer_schema`: whether rows of a newer schema may be written.
 * `direct_landing`: files written by the reading tasks.
 * `query_tables`: the tables of one query, each with its quarantine.
 * `spark_checkpoint`: the ranges of a batch, from Spark's offset log.

@@ -107,6 +107,11 @@ class RowOptions:
         return self.value.name != "raw"
 
     @property
+    def follows_registry(self) -> bool:
+        """Whether fields that a newer schema of the registry adds become columns while records are written."""
+        return self.merge_schema and self.value.name in {"avro", "protobuf"} and not self.value.schema
+
+    @property
     def table(self) -> TableSettings:
         """Settings for creating and changing a table."""
         # A table of raw records gets the column `headers` without a further option.

@@ -7,16 +7,16 @@ the table. Spark's rows have fixed columns, so a query with `landing=rows` uses 
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
 
-from spark_sink.errors import SparkSinkError
+from spark_sink.errors import TableError
 from spark_sink.formats import Decoder
-from spark_sink.lake.schema_fit import fit_schema
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_decoders import make_value_decoder
+from spark_sink.sink.newer_schema import new_columns, why_not
 from spark_sink.sink.rows_by_table import landed_schema
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.source.table_columns import TopicsDecoder, columns_of_table
@@ -92,7 +92,12 @@ class RegistryColumns:
             self._take_up(answer, topics)
 
     def _take_up(self, latest: Decoder, topics: frozenset[str]) -> None:
-        if why := self._why_not(latest, topics):
+        try:
+            why = why_not(self._decoder, latest, self._rows, self._tables(topics))
+        except TableError as error:
+            _log.warning("subject %s: its latest schema is not used yet: %s", self._value.subject, error)
+            return
+        if why is not None:
             self._refused = latest.columns
             _log.warning(
                 "subject %s: its latest schema is not used before a restart, because %s; fields that the schema before "
@@ -101,21 +106,13 @@ class RegistryColumns:
                 why,
             )
             return
-        new = [one.name for one in latest.columns if one not in list(self._decoder.columns)]
-        _log.info("subject %s: its latest schema adds %s", self._value.subject, ", ".join(new))
+        _log.info("subject %s: its latest schema adds %s", self._value.subject, new_columns(self._decoder, latest))
         self._decoder = latest
 
-    def _why_not(self, latest: Decoder, topics: frozenset[str]) -> str | None:
-        """Return why rows with these columns could not be written; None if they can."""
-        if changed := [one.name for one in self._decoder.columns if one not in list(latest.columns)]:
-            return f"it removes or changes {', '.join(changed)}"
+    def _rows(self, decoder: Decoder) -> "pa.Schema":
+        return landed_schema(decoder, headers=self._headers)
+
+    def _tables(self, topics: frozenset[str]) -> "Iterator[tuple[str, pa.Schema | None]]":
         handles: dict[str, DeltaTable] = {}
-        try:
-            rows = landed_schema(latest, headers=self._headers)
-            fit_schema("the schema", rows, rows)  # names that differ only in case
-            for address in self._sink.routes.by_table(topics):
-                if (have := columns_of_table(address, self._sink.storage, handles)) is not None:
-                    fit_schema(address, have, rows)
-        except SparkSinkError as error:
-            return str(error)
-        return None
+        for address in self._sink.routes.by_table(topics):
+            yield address, columns_of_table(address, self._sink.storage, handles)

@@ -17,7 +17,11 @@ from google.protobuf.message_factory import GetMessageClass
 from spark_sink.errors import FetchError, OptionError
 from spark_sink.formats import AvroDecoder, ProtobufDecoder, Registry
 from spark_sink.formats.registry_decoders import latest_of
+from spark_sink.options import latest_schemas
+from spark_sink.options.latest_schemas import LatestSchemas
+from spark_sink.options.value_format import ValueFormat
 from tests.integration.spark_sink.formats.registry_server import Server
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -128,6 +132,26 @@ def test_a_subject_that_is_unknown_is_an_option_error(registry: Registry) -> Non
     """Before anything is read."""
     with pytest.raises(OptionError, match="no subject 'missing'"):
         latest_of(registry, "missing")
+
+
+def test_the_latest_schema_is_read_again_while_values_are_decoded(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The registry's client would return the first answer for ever."""
+    monkeypatch.setattr(latest_schemas, "EVERY_S", 0)
+    server.register("flights-value", json.dumps(FIRST | {"fields": FIRST["fields"][:1]}), "AVRO")
+    latest = LatestSchemas(ValueFormat(name="avro", subject="flights-value", registry={"url": server.url}))
+
+    def columns() -> list[str]:
+        found = latest.newest("flights-value")
+        return [] if found is None else found.columns.names
+
+    wait_until(lambda: columns() == ["id", "_rescued"], 30, "the first schema")
+    more = [FIRST["fields"][0], *SECOND["fields"][2:]]
+    server.register("flights-value", json.dumps(FIRST | {"fields": more}), "AVRO")
+    wait_until(lambda: columns() == ["id", "carrier", "at", "_rescued"], 30, "the second schema")
+    server.down = True
+    assert columns() == ["id", "carrier", "at", "_rescued"]
 
 
 class Proto:

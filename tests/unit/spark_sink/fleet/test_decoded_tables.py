@@ -23,7 +23,7 @@ from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.verification import verify
-from spark_sink.options import value_decoders
+from spark_sink.options import topic_decoders
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.sink.quarantine_replay import replay
 from spark_sink.sink.row_options import RowOptions
@@ -160,7 +160,7 @@ def test_a_registry_that_does_not_answer_makes_no_record_bad(tmp_path: Path, mon
         raise FetchError("the registry is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(value_decoders, "make_value_decoder", away)
+        patch.setattr(topic_decoders, "make_value_decoder", away)
         with pytest.raises(FetchError, match="away"):
             writer.label([FleetTopic("c", "1", "x", "s")])
     assert not Path(table).exists()

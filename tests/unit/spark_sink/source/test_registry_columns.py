@@ -1,21 +1,16 @@
 """New fields of the subject's latest schema become columns of the table while the query runs."""
 
-import io
 import json
-import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
-from fastavro import parse_schema, schemaless_writer
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_sink import formats
-from spark_sink.errors import FetchError
-from spark_sink.formats.schema_registry import Registered
+from spark_sink.errors import TableError
 from spark_sink.lake.table_formats import open_table
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Offset, Range
@@ -24,50 +19,12 @@ from spark_sink.sink.delta_sink import DirectWriter
 from spark_sink.sink.direct_landing import table_schema
 from spark_sink.sink.rows_by_table import landed_schema
 from spark_sink.sink.sink_options import SinkOptions
+from spark_sink.source import registry_columns
 from spark_sink.source.kafka_source import KafkaGroupSource
 from spark_sink.source.registry_columns import RegistryColumns
 from spark_sink.source.value_decoding import make_decoder
-from tests.unit.spark_sink.formats.registered import Schemas, framed
+from tests.unit.spark_sink.formats.registered import COUPON, Subject, flight_schema
 from tests.unit.spark_sink.source.test_table_columns import Log
-
-COUPON = {"name": "coupon", "type": ["null", "int"], "default": None}
-
-
-def _schema(*fields: Mapping[str, object]) -> dict[str, Any]:
-    return {"type": "record", "name": "Flight", "fields": [{"name": "id", "type": "long"}, *fields]}
-
-
-class _Subject(Schemas):
-    """A subject of a registry, whose latest schema is the last one."""
-
-    down = False
-
-    def __init__(self) -> None:
-        super().__init__({})
-        self.answers = threading.Event()
-        self.answers.set()
-        self.add(_schema())
-
-    def add_text(self, text: str) -> None:
-        """Register a schema as it is."""
-        self.schemas[len(self.schemas)] = Registered(text, {})
-
-    def add(self, schema: Mapping[str, Any]) -> None:
-        """Register a schema; its id is the number of schemas before it."""
-        self.schemas[len(self.schemas)] = Registered(json.dumps(schema), {})
-
-    def latest(self, subject: str) -> Registered | None:
-        """The last schema."""
-        if self.down:
-            raise FetchError(f"{subject}: no answer")
-        self.answers.wait()
-        return self.schemas[len(self.schemas) - 1]
-
-    def value(self, schema_id: int, row: Mapping[str, Any]) -> bytes:
-        """A value of a writer with this schema."""
-        target = io.BytesIO()
-        schemaless_writer(target, parse_schema(json.loads(self.schemas[schema_id].text)), dict(row))
-        return framed(schema_id, target.getvalue())
 
 
 class _Query:
@@ -101,9 +58,9 @@ class _Query:
 
 
 @pytest.fixture
-def subject(monkeypatch: pytest.MonkeyPatch) -> _Subject:
+def subject(monkeypatch: pytest.MonkeyPatch) -> Subject:
     """The registry of all decoders."""
-    found = _Subject()
+    found = Subject()
     monkeypatch.setattr(formats, "Registry", lambda *_, **__: found)
     return found
 
@@ -135,19 +92,19 @@ def _columns(table: Mapping[str, str]) -> dict[str, str]:
 
 
 def test_a_field_of_a_newer_schema_gets_its_column_without_a_restart(
-    log: Log, subject: _Subject, table: dict[str, str], tmp_path: Path
+    log: Log, subject: Subject, table: dict[str, str], tmp_path: Path
 ) -> None:
     """With the type of the schema, in tables of both formats."""
     query = _Query(tmp_path, table)
     query.batch(log.add("t", 0, subject.value(0, {"id": 1})))
     assert _columns(table) == {"id": "int64", "_rescued": "string"}
-    subject.add(_schema(COUPON))
+    subject.add(flight_schema(COUPON))
     query.batch(log.add("t", 0, subject.value(1, {"id": 2, "coupon": 7}), subject.value(0, {"id": 3})))
     assert _columns(table) == {"id": "int64", "coupon": "int32", "_rescued": "string"}
 
 
 def test_a_registry_that_is_down_or_changes_a_column_stops_no_query(
-    log: Log, subject: _Subject, table: dict[str, str], tmp_path: Path
+    log: Log, subject: Subject, table: dict[str, str], tmp_path: Path
 ) -> None:
     """The schema before it stays in use, and the next one that only adds fields is taken up."""
     query = _Query(tmp_path, table)
@@ -160,7 +117,7 @@ def test_a_registry_that_is_down_or_changes_a_column_stops_no_query(
     query.batch(log.add("t", 0, subject.value(0, {"id": 3})))
     query.batch(log.add("t", 0, subject.value(0, {"id": 4})))
     assert _columns(table) == {"id": "int64", "_rescued": "string"}
-    subject.add(_schema(COUPON, {"name": "gate", "type": "string", "default": ""}))
+    subject.add(flight_schema(COUPON, {"name": "gate", "type": "string", "default": ""}))
     query.batch(log.add("t", 0, subject.value(2, {"id": 5, "coupon": 1, "gate": "A"})))
     assert _columns(table) == {"id": "int64", "coupon": "int32", "gate": "string", "_rescued": "string"}
 
@@ -168,22 +125,22 @@ def test_a_registry_that_is_down_or_changes_a_column_stops_no_query(
 @pytest.mark.parametrize(
     "latest",
     [
-        json.dumps(_schema({"name": "timestamp", "type": ["null", "long"], "default": None})),
-        json.dumps(_schema({"name": "ID", "type": ["null", "long"], "default": None})),
-        json.dumps(_schema({"name": "coupon", "type": ["null", "string"], "default": None})),
-        json.dumps(_schema({"name": "gate", "type": "Missing"})),
+        json.dumps(flight_schema({"name": "timestamp", "type": ["null", "long"], "default": None})),
+        json.dumps(flight_schema({"name": "ID", "type": ["null", "long"], "default": None})),
+        json.dumps(flight_schema({"name": "coupon", "type": ["null", "string"], "default": None})),
+        json.dumps(flight_schema({"name": "gate", "type": "Missing"})),
         'syntax = "proto3";',
         '"string"',
         "{",
     ],
 )
 def test_a_latest_schema_that_cannot_be_written_stops_no_query(
-    log: Log, subject: _Subject, table: dict[str, str], tmp_path: Path, latest: str
+    log: Log, subject: Subject, table: dict[str, str], tmp_path: Path, latest: str
 ) -> None:
     """A reserved name, names that differ in case, another type in the table, and texts that are no record."""
     query = _Query(tmp_path, table)
     query.batch(log.add("t", 0, subject.value(0, {"id": 1})))
-    subject.add(_schema(COUPON))
+    subject.add(flight_schema(COUPON))
     query.batch(log.add("t", 0, subject.value(1, {"id": 2, "coupon": 7})))
     before = _columns(table)
     subject.add_text(latest)
@@ -193,25 +150,25 @@ def test_a_latest_schema_that_cannot_be_written_stops_no_query(
 
 
 def test_a_column_of_another_type_in_the_table_keeps_the_schema_before(
-    log: Log, subject: _Subject, tmp_path: Path
+    log: Log, subject: Subject, tmp_path: Path
 ) -> None:
     """A person has added it to the table, before the schema had it."""
     path = str(tmp_path / "table")
     query = _Query(tmp_path, {"path": path})
     query.batch(log.add("t", 0, subject.value(0, {"id": 1})))
     DeltaTable(path).alter.add_columns([Field("coupon", PrimitiveType("string"))])
-    subject.add(_schema(COUPON))
+    subject.add(flight_schema(COUPON))
     query.batch(log.add("t", 0, subject.value(1, {"id": 2, "coupon": 7})))
     assert _columns({"path": path}) == {"id": "int64", "coupon": "string", "_rescued": "string"}
 
 
 def test_a_registry_that_never_answers_stops_no_query(
-    log: Log, subject: _Subject, table: dict[str, str], tmp_path: Path
+    log: Log, subject: Subject, table: dict[str, str], tmp_path: Path
 ) -> None:
     """Its client has no time-out. The answer counts once it is there."""
     query = _Query(tmp_path, table)
     query.batch(log.add("t", 0, subject.value(0, {"id": 1})))
-    subject.add(_schema(COUPON))
+    subject.add(flight_schema(COUPON))
     subject.answers.clear()
     query.batch(log.add("t", 0, subject.value(1, {"id": 2, "coupon": 7})))
     assert "coupon" not in _columns(table)
@@ -220,13 +177,32 @@ def test_a_registry_that_never_answers_stops_no_query(
     assert _columns(table)["coupon"] == "int32"
 
 
-@pytest.mark.parametrize("changed", [{"mergeSchema": "false"}, {"valueSchema": json.dumps(_schema())}], ids=str)
+def test_a_table_that_cannot_be_read_is_compared_again(
+    log: Log, subject: Subject, table: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A storage that is away for a moment must not leave the field without a column until a restart."""
+
+    def away(*_: object) -> None:
+        raise TableError("the storage is away")
+
+    query = _Query(tmp_path, table)
+    query.batch(log.add("t", 0, subject.value(0, {"id": 1})))
+    subject.add(flight_schema(COUPON))
+    with monkeypatch.context() as patch:
+        patch.setattr(registry_columns, "columns_of_table", away)
+        query.batch(log.add("t", 0, subject.value(1, {"id": 2, "coupon": 7})))
+    assert "coupon" not in _columns(table)
+    query.batch(log.add("t", 0, subject.value(1, {"id": 3, "coupon": 7})))
+    assert _columns(table)["coupon"] == "int32"
+
+
+@pytest.mark.parametrize("changed", [{"mergeSchema": "false"}, {"valueSchema": json.dumps(flight_schema())}], ids=str)
 def test_columns_stay_where_the_table_may_not_change_or_the_schema_is_given(
-    log: Log, subject: _Subject, table: dict[str, str], tmp_path: Path, changed: dict[str, str]
+    log: Log, subject: Subject, table: dict[str, str], tmp_path: Path, changed: dict[str, str]
 ) -> None:
     """The field is in `_rescued`, as before."""
     query = _Query(tmp_path, table, **changed)
     query.batch(log.add("t", 0, subject.value(0, {"id": 1})))
-    subject.add(_schema(COUPON))
+    subject.add(flight_schema(COUPON))
     query.batch(log.add("t", 0, subject.value(1, {"id": 2, "coupon": 7})))
     assert _columns(table) == {"id": "int64", "_rescued": "string"}

@@ -1,0 +1,44 @@
+"""Whether rows with the columns of a newer schema may be written to the tables of the columns before it."""
+
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+
+from spark_sink.errors import OptionError, SchemaError
+from spark_sink.formats import Decoder
+from spark_sink.lake.schema_fit import fit_schema
+
+
+def why_not(
+    before: Decoder,
+    latest: Decoder,
+    rows: Callable[[Decoder], pa.Schema],
+    tables: Iterable[tuple[str, pa.Schema | None]],
+) -> str | None:
+    """Return why rows of a newer schema could not be written; None if they can.
+
+    Args:
+        before: the decoder in use.
+        latest: the decoder of the newer schema.
+        rows: returns the columns of the written rows of a decoder.
+        tables: name and columns of each table; no columns for one that does not exist.
+
+    Raises:
+        TableError: a table cannot be read; the next attempt may succeed.
+    """
+    if changed := [one.name for one in before.columns if one not in list(latest.columns)]:
+        return f"it removes or changes {', '.join(changed)}"
+    try:
+        wanted = rows(latest)
+        fit_schema("the schema", wanted, wanted)  # names that differ only in case
+        for name, have in tables:
+            if have is not None:
+                fit_schema(name, have, wanted)
+    except (OptionError, SchemaError) as error:
+        return str(error)
+    return None
+
+
+def new_columns(before: Decoder, latest: Decoder) -> str:
+    """Return the names of the columns that a newer schema adds, by commas."""
+    return ", ".join(one.name for one in latest.columns if one not in list(before.columns))
