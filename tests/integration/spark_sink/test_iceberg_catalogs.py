@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from spark_sink.lake.table_contract import Change, DataFile
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
+from tests.integration.assignors.claims.conftest import PostgreSQL
 from tests.integration.spark_sink.rest_fixture import rest_catalog
 from tests.integration.spark_sink.small_servers import BUCKET, small_aws
 from tests.table_kinds import SCHEMA, rows_of, warehouse
@@ -33,7 +35,22 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(params=["SQLite and a folder", "SQLite and S3", "Glue and S3", "REST and a folder"])
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """Run a PostgreSQL; skip the test if there is none. Yields its address for pyiceberg."""
+    binaries = PostgreSQL.found()
+    if binaries is None:
+        pytest.skip(f"there is no PostgreSQL here: apt install {PostgreSQL.package}")
+    server = PostgreSQL(binaries)
+    try:
+        yield server.address.replace("postgresql://", "postgresql+psycopg://")
+    finally:
+        server.close()
+
+
+@pytest.fixture(
+    params=["SQLite and a folder", "SQLite and S3", "Glue and S3", "REST and a folder", "PostgreSQL and a folder"]
+)
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mapping[str, str]]:
     """The options of a catalog."""
     kind = request.param
@@ -43,6 +60,10 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mapping[
         return
     if kind == "SQLite and a folder":
         yield warehouse(tmp_path)
+        return
+    if kind == "PostgreSQL and a folder":
+        with postgresql() as address:
+            yield {**warehouse(tmp_path), "catalog.type": "sql", "catalog.uri": address}
         return
     address = request.getfixturevalue("endpoint")
     given = {"catalog.warehouse": f"s3://{BUCKET}", "catalog.s3.endpoint": address}
