@@ -1,0 +1,57 @@
+"""The README's query through Spark Connect, on a local server from pyspark's own jars."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from deltalake import DeltaTable
+
+from spark_sink.demo.cluster import Cluster
+from tests.integration.spark_sink.conftest import MakeTopic
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def test_the_snippet_of_the_readme_runs_through_spark_connect(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path
+) -> None:
+    """Only the session differs; the formats are registered in the server, which then runs source and sink."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio, grpcio-status and googleapis-common-protos")
+    pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status")
+    name = topic("flights", partitions=2)
+    for number in range(10):
+        producer.produce(name, value=str(number), partition=number % 2)
+    producer.flush()
+    snippet = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)[
+        3
+    ]
+    changed = {
+        "SparkSession.builder.getOrCreate()": 'SparkSession.builder.remote("local[2]").getOrCreate()',
+        "localhost:9092": cluster.bootstrap_servers,
+        r'r"flights\..*"': repr(re.escape(name)),
+        '"ingest"': repr(name),
+        "/tmp/azimuth": str(tmp_path),  # noqa: S108 -- the README's
+    }
+    for old, new in changed.items():
+        assert old in snippet
+        snippet = snippet.replace(old, new)
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, "-c", f"{snippet}\nprint(type(spark).__module__)"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "pyspark.sql.connect.session" in done.stdout
+    rows = DeltaTable(str(tmp_path / "flights")).to_pyarrow_table(columns=["partition", "offset"]).to_pylist()
+    assert sorted((row["partition"], row["offset"]) for row in rows) == [(n, at) for n in range(2) for at in range(5)]
