@@ -15,6 +15,7 @@ from assignors.scaling.agent_demand import AgentsSettings
 from assignors.scaling.alerts import alert_hooks
 from assignors.scaling.pipelines import Pipeline, TopicName, sentence
 from assignors.scaling.workers_topic import DEFAULT_TOPIC
+from assignors.settings.environment_names import warn_of_mistyped
 from assignors.settings.strict_numbers import Real, Whole
 
 _REDIS = tuple(f"{scheme}://" for scheme in REDIS_SCHEMES)
@@ -92,6 +93,7 @@ class ScalingSettings(BaseSettings):
         Raises:
             ScalingFileError: the file cannot be read, or a setting is unknown, missing or invalid.
         """
+        warn_of_mistyped("AZIMUTH_SCALING_", cls.model_fields)
         try:
             given: dict[str, Any] = tomllib.loads(config.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from assignors.settings import Real, Whole, message, place, plain, proposal
+from assignors.settings import Real, Whole, message, place, plain, proposal, warn_of_mistyped
 from spark_sink.agent.spark_master import check_configured_master, check_master
 from spark_sink.errors import OptionError
 from spark_sink.kafka.broker_addresses import check_servers
@@ -121,6 +121,7 @@ class AgentSettings(BaseSettings):
         Raises:
             OptionError: the file cannot be read, or a setting is unknown, missing or invalid.
         """
+        warn_of_mistyped("AZIMUTH_", cls.model_fields)
         given = {name: value for name, value in flags.items() if value is not None and value != {}}
         file = _read(config) if config else {}
         strangers = sorted(file.keys() - cls.model_fields.keys())

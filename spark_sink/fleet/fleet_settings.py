@@ -20,7 +20,7 @@ from assignors.fleet import (
     declared_settings,
 )
 from assignors.fleet import Agent as FleetAgentId
-from assignors.settings import Real, Whole, message, place, plain
+from assignors.settings import Real, Whole, message, place, plain, warn_of_mistyped
 from spark_sink.errors import OptionError, SparkSinkError
 from spark_sink.fleet.kept_name import kept_name
 from spark_sink.fleet.mistaken_names import refuse_unknown_sources
@@ -135,6 +135,7 @@ class FleetSettings(BaseSettings):
         Raises:
             OptionError: the file cannot be read, or a setting is unknown, missing or invalid.
         """
+        warn_of_mistyped("AZIMUTH_FLEET_", cls.model_fields)
         try:
             found = cls(**{**given, **_beside(config, tomllib.loads(config.read_text()))})
         except OSError as error:
