@@ -102,3 +102,11 @@ def connect_redis(url: str, **options: Any) -> Any:  # noqa: ANN401 -- redis-py 
     make: Any = Sentinel  # redis-py's has no types
     sentinel = make(found.sentinels, sentinel_kwargs={**timeouts, **found.sentinel})
     return sentinel.master_for(found.service, db=found.database, **found.server, **options)
+
+
+def close_redis(client: Any) -> None:  # noqa: ANN401 -- as above
+    """Close the connections of a client of `connect_redis`, and those to the Sentinels, which redis-py leaves open."""
+    client.close()
+    found = getattr(getattr(client, "connection_pool", None), "sentinel_manager", None)
+    for one in found.sentinels if found is not None else ():
+        one.close()

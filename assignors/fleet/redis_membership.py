@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from assignors.clients.addresses import shown
-from assignors.clients.redis_addresses import REDIS_ADDRESSES, connect_redis
+from assignors.clients.redis_addresses import REDIS_ADDRESSES, close_redis, connect_redis
 from assignors.errors import FleetError
 from assignors.fleet.agents_view import Agent, View
 from assignors.fleet.membership_contract import Membership, Session, Standing, StateCell, Witness
@@ -113,7 +113,7 @@ class RedisMembers:
                 self._step("leave")
             except self._error as error:
                 log.warning("fleet: could not say goodbye to Redis: %s", error)
-        self._client.close()
+        close_redis(self._client)
         self._cell.change(standing=Standing.LEFT, reason="closed")
 
     def _run(self) -> None:

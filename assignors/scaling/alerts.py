@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from assignors.clients.addresses import shown
-from assignors.clients.redis_addresses import REDIS_SCHEMES, connect_redis
+from assignors.clients.redis_addresses import REDIS_SCHEMES, close_redis, connect_redis
 from assignors.errors import ScalingFileError
 
 _log = structlog.get_logger("azimuth.scaling")
@@ -160,5 +160,8 @@ def _post(address: str, message: Mapping[str, Any]) -> None:
 
 
 def _publish(server: str, channel: str, message: Mapping[str, Any]) -> None:
-    with connect_redis(server, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S) as client:
+    client = connect_redis(server, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S)
+    try:
         client.publish(channel, json.dumps(message))
+    finally:
+        close_redis(client)

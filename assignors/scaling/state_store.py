@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from assignors.clients.addresses import shown
-from assignors.clients.redis_addresses import REDIS_ADDRESSES, connect_redis
+from assignors.clients.redis_addresses import REDIS_ADDRESSES, close_redis, connect_redis
 from assignors.errors import StoreError
 from assignors.scaling.observation import Observation
 from assignors.scaling.policy_contract import State
@@ -141,6 +141,10 @@ class RedisStore:
         """
         text = self._asked(self._redis.get, f"{self._prefix}:state:{key}")
         return None if text is None else _state(text)
+
+    def close(self) -> None:
+        """Close the connections."""
+        close_redis(self._redis)
 
     def _asked(self, command: Any, *arguments: Any) -> Any:  # noqa: ANN401 -- redis-py's own
         try:

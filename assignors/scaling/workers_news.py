@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, Self
 
 from assignors.clients.addresses import shown
-from assignors.clients.redis_addresses import REDIS_ADDRESSES, connect_redis
+from assignors.clients.redis_addresses import REDIS_ADDRESSES, close_redis, connect_redis
 from assignors.errors import ScalingFileError
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class WorkersNews:
 
     def close(self) -> None:
         """Close the connection."""
-        self._client.close()
+        close_redis(self._client)
 
 
 class NewsListener:
@@ -88,7 +88,7 @@ class NewsListener:
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join(2 * _TIMEOUT_S)
-        self._client.close()
+        close_redis(self._client)
 
     def _run(self) -> None:
         failures, said = 0, ""

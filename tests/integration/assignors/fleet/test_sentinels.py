@@ -120,6 +120,7 @@ def test_members_and_the_store_follow_a_failover(service: Service) -> None:
         assert {one.state().standing for one in members} == {Standing.MEMBER}
         assert store.state("t") == STATE
     finally:
+        store.close()
         for one in members:
             one.close()
 
