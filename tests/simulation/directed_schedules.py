@@ -174,6 +174,18 @@ def restored_during_rewind(world: World) -> None:
     world.promises.check_end({one.partition: one.end})
 
 
+def restored_past_a_rewind(world: World) -> None:
+    """A RESTORE brings back rows that a rewind had undone, with a bad record that it took out of the quarantine."""
+    one = Range(TOPIC, 0, 0, 4)
+    _batch(world, "first", one, {(0, 1)})
+    world.table(TABLE).restore(0)
+    rewind(TABLE, GROUP, apply=True)
+    _batch(world, "second", one, set())
+    world.table(TABLE).restore(1)
+    rewind(TABLE, GROUP, apply=True)
+    world.promises.check_end({one.partition: one.end})
+
+
 def restored_before_completion(world: World) -> None:
     """A RESTORE of the quarantine comes after a rewind has looked for one, and before it adds what a dead agent left.
 

@@ -38,6 +38,7 @@ from tests.simulation.directed_schedules import (
     replayed_during_rewind,
     restored_before_completion,
     restored_during_rewind,
+    restored_past_a_rewind,
     rewound_before_completion,
     rewound_between_commits,
     rewound_during_replay,
@@ -287,6 +288,7 @@ DIRECTED: Mapping[str, Callable[[World], None]] = {
     "a rewind is committed on any version": replayed_during_rewind,
     "a rewind does not fence replays": rewound_during_replay,
     "the quarantine's commit goes onto any version": met_in_quarantine,
+    "a rewind brings no bad records back": restored_past_a_rewind,
     "a rewind marks a RESTORE that it has not seen": restored_during_rewind,
     "a rewind reads the table before its quarantine": written_during_rewind,
     "a rewind adds to a quarantine that was restored": restored_before_completion,
@@ -299,7 +301,7 @@ DIRECTED: Mapping[str, Callable[[World], None]] = {
 
 
 # Directed schedules in which nothing is refused: the steps only need the right order.
-UNREFUSED = frozenset({"a rewind reads the table before its quarantine"})
+UNREFUSED = frozenset({"a rewind brings no bad records back", "a rewind reads the table before its quarantine"})
 
 
 def mutated(name: str) -> AbstractContextManager[None]:
