@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 REDIS_ADDRESSES: Final = "redis://host:port/db or redis+sentinel://host:port,host:port/service/db"
 """For messages; with `rediss` in the place of `redis` the connections use TLS."""
@@ -50,13 +50,16 @@ def sentinel_address(url: str) -> SentinelAddress:
         ValueError: a host, the service or the number is missing or invalid, or an option is unknown. The message has no
             part of the address but names of options.
     """
-    parts = urlsplit(url)
-    secure = parts.scheme.lower().startswith("rediss")
-    login, _, hosts = parts.netloc.rpartition("@")
-    service, _, database = parts.path.strip("/").partition("/")
+    # Not urlsplit: newer versions of Python refuse brackets after a comma.
+    scheme, _, rest = url.partition("#")[0].partition("://")
+    place, _, query = rest.partition("?")
+    netloc, _, path = place.partition("/")
+    secure = scheme.lower().startswith("rediss")
+    login, _, hosts = netloc.rpartition("@")
+    service, _, database = path.strip("/").partition("/")
     if not service or (database and not database.isdecimal()):
         raise ValueError("need /service/db after the hosts, with a number as db")
-    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    given = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := sorted(given.keys() - _OF_SENTINELS.keys() - (_TLS if secure else frozenset())):
         raise ValueError(f"unknown option {unknown[0]!r}")
     tls = {"ssl": True, **{name: value for name, value in given.items() if name in _TLS}} if secure else {}
