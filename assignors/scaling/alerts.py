@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from assignors.clients.addresses import shown
-from assignors.clients.redis_addresses import REDIS_SCHEMES, close_redis, connect_redis
+from assignors.clients.redis_addresses import REDIS_SCHEMES, close_redis, connect_redis, is_sentinel
 from assignors.errors import ScalingFileError
 
 _log = structlog.get_logger("azimuth.scaling")
@@ -127,17 +127,19 @@ def alert_hooks(addresses: Sequence[str]) -> list[Alert]:
 
 def _hook(address: str) -> Alert:
     try:
-        parts = urllib.parse.urlsplit(address)
+        # Without the hosts of Sentinels: newer versions of Python refuse brackets after a comma.
+        parts = urllib.parse.urlsplit(address if not is_sentinel(address) else address.partition("://")[0] + "://")
     except ValueError as error:
         raise ScalingFileError(f"alert {_named(address)!r}: {error}") from error
     if address == "log":
         return _say
     if parts.scheme in {"http", "https"}:
         return lambda message: _post(address, message)
-    channel = urllib.parse.parse_qs(parts.query).get("channel", [""])[0]
+    place, _, query = address.partition("#")[0].partition("?")
+    channel = urllib.parse.parse_qs(query).get("channel", [""])[0]
     if parts.scheme in REDIS_SCHEMES and channel:
-        others = [one for one in urllib.parse.parse_qsl(parts.query) if one[0] != "channel"]
-        server = urllib.parse.urlunsplit(parts._replace(query=urllib.parse.urlencode(others)))
+        others = [one for one in urllib.parse.parse_qsl(query) if one[0] != "channel"]
+        server = f"{place}?{urllib.parse.urlencode(others)}" if others else place
         return lambda message: _publish(server, channel, message)
     raise ScalingFileError(f"alert {_named(address)!r}: need 'log', an http address, or redis://host/db?channel=name")
 

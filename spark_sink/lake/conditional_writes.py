@@ -11,10 +11,9 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 from spark_sink.errors import OptionError, TableError
-from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.table_storage import Storage, split_address
 
 CHECK = "azimuth_check_conditional_put"
 PutTwice = Callable[[str, Storage, str], bool | None]
@@ -52,7 +51,7 @@ def refuse_overwriting_store(uri: str, storage: Storage, put_twice: PutTwice | N
     endpoint = doubtful_endpoint(uri, storage, os.environ)
     if endpoint is None:
         return
-    key = endpoint, urlsplit(uri).netloc
+    key = endpoint, split_address(uri).netloc
     with _LOCK:
         if key in _CHECKED:
             return
@@ -77,11 +76,11 @@ def doubtful_endpoint(uri: str, storage: Storage, environment: Mapping[str, str]
     asked = given.get(CHECK, "true").lower()
     if asked not in {"true", "false"}:
         raise OptionError(f"storage option {CHECK!r}: {given[CHECK]!r}, need true or false")
-    if asked == "false" or urlsplit(uri).scheme != "s3":
+    if asked == "false" or split_address(uri).scheme != "s3":
         return None
     known = {name.lower(): value for name, value in environment.items() if name.startswith("AWS_")} | given
     endpoint = next((known[name] for name in _ENDPOINTS if known.get(name)), None)
-    host = (urlsplit(endpoint).hostname or "") if endpoint else "amazonaws.com"
+    host = (split_address(endpoint).hostname or "") if endpoint else "amazonaws.com"
     return None if f".{host}".endswith((".amazonaws.com", ".amazonaws.com.cn")) else endpoint
 
 
@@ -92,7 +91,7 @@ def _accepts_both(uri: str, storage: Storage, endpoint: str) -> bool | None:
     from obstore.store import S3Store  # noqa: PLC0415
 
     given = {name.lower().removeprefix("aws_"): value for name, value in storage.items()}
-    place = urlsplit(uri)
+    place = split_address(uri)
     store = S3Store(
         place.netloc,
         prefix=place.path.strip("/"),

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
+from assignors.clients import shown
 from spark_sink.errors import OptionError, TableError, plain
 from spark_sink.lake.storage_names import refuse_misspelt
 
@@ -105,13 +106,27 @@ def looks_iceberg(table: str) -> bool:
     return "/" not in table and table.count(".") > 1 and not Path(table).exists()
 
 
+def split_address(text: str) -> SplitResult:
+    """Return the parts of an address.
+
+    Raises:
+        OptionError: it has brackets that are not those of a host, as in `http://[::1]:9000`.
+    """
+    try:
+        return urlsplit(text)
+    except ValueError as error:
+        raise OptionError(
+            f"{shown(text)}: is no address ({error}): brackets before the first / belong around an IPv6 host only"
+        ) from error
+
+
 def local_path(uri: str) -> Path | None:
     """Return the folder of a plain path or a `file:` address; None for an object store.
 
     Raises:
-        OptionError: the address is in Databricks' file system, or has a scheme with one slash.
+        OptionError: the address is in Databricks' file system, has a scheme with one slash, or is none.
     """
-    parts = urlsplit(uri)
+    parts = split_address(uri)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
     if parts.scheme == "dbfs":

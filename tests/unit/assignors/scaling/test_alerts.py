@@ -136,3 +136,8 @@ def test_what_a_hook_does_not_keep_up_with_is_dropped_and_counted(monkeypatch: p
         ("alerts were dropped", 6, None),
         ("alerts were not delivered", None, 4),
     ]
+
+
+def test_a_channel_behind_several_sentinels_may_have_hosts_in_brackets() -> None:
+    """Newer versions of Python refuse such an address as that of one host."""
+    assert len(alert_hooks(["redis+sentinel://a:1,[::1]:3/s/0?channel=c"])) == 1
