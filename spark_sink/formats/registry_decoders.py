@@ -116,6 +116,11 @@ class AvroDecoder(_RegisteredDecoder):
         fields, self._convert = avro.columns(latest)
         super().__init__(registry, fields, unknown)
 
+    @property
+    def required(self) -> frozenset[str]:
+        """Names of the fields without a default: a record of a writer without such a field is bad."""
+        return frozenset(one["name"] for one in avro.parsed(self._latest)["fields"] if "default" not in one)
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_convert"} | {"_reads": {}}
 

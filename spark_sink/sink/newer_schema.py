@@ -28,6 +28,8 @@ def why_not(
     """
     if changed := [one.name for one in before.columns if one not in list(latest.columns)]:
         return f"it removes or changes {', '.join(changed)}"
+    if required := sorted(_required(latest) - _required(before)):
+        return f"its fields {', '.join(required)} have no default, so records of the schema before it would become bad"
     try:
         wanted = rows(latest)
         fit_schema("the schema", wanted, wanted)  # names that differ only in case
@@ -37,6 +39,13 @@ def why_not(
     except (OptionError, SchemaError) as error:
         return str(error)
     return None
+
+
+def _required(decoder: Decoder) -> frozenset[str]:
+    """Return the fields that each record must have; those of Avro only, because Protobuf has a default for each."""
+    from spark_sink.formats import AvroDecoder  # noqa: PLC0415 -- an optional library
+
+    return decoder.required if isinstance(decoder, AvroDecoder) else frozenset()
 
 
 def new_columns(before: Decoder, latest: Decoder) -> str:

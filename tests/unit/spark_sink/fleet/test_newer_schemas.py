@@ -142,9 +142,10 @@ def test_a_registry_that_is_down_is_logged_once(
         flight_schema({"name": "timestamp", "type": ["null", "long"], "default": None}),
         flight_schema({"name": "ID", "type": ["null", "long"], "default": None}),
         {"type": "record", "name": "Flight", "fields": [{"name": "id", "type": "string"}, COUPON]},
+        flight_schema({"name": "coupon", "type": ["null", "int"]}),
         flight_schema({"name": "coupon", "type": "Missing"}),
     ],
-    ids=["a reserved name", "names that differ in case", "a changed type", "no schema"],
+    ids=["a reserved name", "names that differ in case", "a changed type", "no default", "no schema"],
 )
 def test_a_latest_schema_that_cannot_be_written_stops_no_agent(
     agent: _Agent, subject: Subject, latest: Mapping[str, Any]
@@ -154,6 +155,7 @@ def test_a_latest_schema_that_cannot_be_written_stops_no_agent(
     for number in range(10):
         agent.write(subject.value(0, {"id": number}))
     assert agent.columns() == {"id": "int64"}
+    assert agent.rows() == agent._at  # none in the quarantine
     subject.add(flight_schema(COUPON, GATE))
     _write_until(agent, subject.value(2, {"id": 5, "coupon": 1, "gate": "A"}), "gate")
     assert agent.columns() == {"id": "int64", "coupon": "int32", "gate": "string"}
