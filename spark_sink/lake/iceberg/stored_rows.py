@@ -1,6 +1,6 @@
 """Reads what an Iceberg table and its quarantine have: positions, and the offsets of the rows, of one snapshot."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,10 @@ from spark_sink.lake.table_storage import Storage
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
-    from pyiceberg.table import Table
+    from pyiceberg.table import FileScanTask, Table
+
+# pyiceberg reads all files that it is given, however slowly their rows are taken.
+_FILES_AT_ONCE, _BYTES_AT_ONCE = 8, 32 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +48,15 @@ class StoredTable:
         Raises:
             TableError: the rows cannot be read, or lack a column.
         """
+        from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow  # noqa: PLC0415 -- loads slowly
+
         try:
-            yield from self.table.scan(only, tuple(columns)).to_arrow_batch_reader()
+            scan = self.table.scan(only, tuple(columns))
+            wanted = schema_to_pyarrow(scan.projection())
+            reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter, scan.case_sensitive)
+            for files in _few(scan.plan_files()):
+                for batch in reader.to_record_batches(files):
+                    yield batch.cast(wanted)
         except Exception as error:  # each catalog and each store has its own errors
             raise _unreadable(self.name, error) from error
 
@@ -123,6 +133,20 @@ def quarantined_rows(
                     yield from pq.ParquetFile(stream).iter_batches(columns=list(columns))
             except (OSError, pa.ArrowException) as error:
                 raise _unreadable(place, error) from error
+
+
+def _few(tasks: "Iterable[FileScanTask]") -> "Iterator[list[FileScanTask]]":
+    """Yield the files in groups that fit the memory together; a larger file is a group by itself."""
+    group: list[FileScanTask] = []
+    size = 0
+    for one in tasks:
+        if group and (len(group) == _FILES_AT_ONCE or size + one.file.file_size_in_bytes > _BYTES_AT_ONCE):
+            yield group
+            group, size = [], 0
+        group.append(one)
+        size += one.file.file_size_in_bytes
+    if group:
+        yield group
 
 
 def _unreadable(name: str, error: Exception) -> TableError:
