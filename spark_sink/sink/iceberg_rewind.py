@@ -132,17 +132,15 @@ def _plan(address: str, group: str | None, storage: Storage) -> _Plan:
     if table is None:
         raise TableError(f"{address}: there is no Iceberg table; are the name and the options of the catalog right?")
     state, metadata = table.state, table.table.metadata
-    if group is not None and named_group(address, sorted(state.groups), group) and len(state.groups) > 1:
-        raise TableError(
-            f"{address}: one commit sets the positions of all groups ({', '.join(sorted(state.groups))}); leave out "
-            "--group"
-        )
     quarantine = _quarantine(address, storage)
-    bad = scan(quarantined_rows(address, table, storage, COLUMNS, gone=True))
     held = quarantine.state.groups if quarantine else {}
-    unfinished = any(
-        ahead(one.positions, state.groups[name].positions) for name, one in held.items() if name in state.groups
-    )
+    groups = {name: GroupState() for name in held} | dict(state.groups)  # a table that was recreated has none yet
+    if group is not None and named_group(address, sorted(groups), group) and len(groups) > 1:
+        raise TableError(
+            f"{address}: one commit sets the positions of all groups ({', '.join(sorted(groups))}); leave out --group"
+        )
+    bad = scan(quarantined_rows(address, table, storage, COLUMNS, gone=True))
+    unfinished = any(ahead(one.positions, groups[name].positions) for name, one in held.items())
     rolled_back = is_rolled_back(metadata, state)
     rows = {} if unfinished and not rolled_back else scan(table.rows(COLUMNS))
     past = rewound_past(metadata, state) if rolled_back else {}
@@ -151,7 +149,7 @@ def _plan(address: str, group: str | None, storage: Storage) -> _Plan:
     found: list[Rewound] = []
     reached: dict[str, Ends] = {}
     floors: dict[TopicPartition, int] = {}
-    for name, one in state.groups.items():
+    for name, one in groups.items():
         ends = one.positions
         if rolled_back or not unfinished:
             before = former.groups.get(name, GroupState()) if former else None

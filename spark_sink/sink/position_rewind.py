@@ -24,6 +24,7 @@ from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.positions import (
     FORMER_REWOUND,
     application,
+    groups,
     parse_group,
     parse_positions,
     quarantined,
@@ -33,7 +34,7 @@ from spark_sink.lake.positions import (
 from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.lake.table_dataset import rows_where
 from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
-from spark_sink.lake.verification import scan_table, the_group
+from spark_sink.lake.verification import named_group, scan_table
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.iceberg_rewind import rewind_iceberg
 from spark_sink.sink.lineage_positions import lineage_positions, past_bad_records
@@ -83,7 +84,7 @@ def rewind(
         handle = DeltaTable(uri, storage_options=options)
         log = TransactionLog(uri, storage)
         kept = dict(log.refresh(handle.version()))
-        name = the_group(uri, kept, group)
+        name = _group(uri, kept, group, storage)
         quarantine = DeltaLakeTable(quarantine_of(uri), name, storage, restored=True)
         refuse_other_table(quarantine.name, quarantine.refresh())
         taken = find_taken(uri, name, storage)
@@ -118,6 +119,14 @@ def rewind(
             f"{uri}: the positions were not set: {plain(error)}. Stop the agents, and run the command again"
         ) from error
     return found
+
+
+def _group(uri: str, kept: Mapping[str, int], group: str | None, storage: Storage | None) -> str:
+    """Return the group; of a table that was recreated, which has none yet, that of the quarantine that stayed."""
+    known, address = groups(kept), quarantine_of(uri)
+    if not known and DeltaTable.is_deltatable(address, dict(storage or {}) or None):
+        known = groups(TransactionLog(address, storage).refresh())
+    return named_group(uri, known, group)
 
 
 def _changes(

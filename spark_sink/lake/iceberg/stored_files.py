@@ -1,6 +1,7 @@
 """The data files of an Iceberg table, read one by one and written again without some of their rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +117,11 @@ def refuse_deletes(table: "Table") -> None:
     """Refuse a table with deletes by row: in new files these rows would be there again.
 
     Raises:
-        TableError: it has some.
+        TableError: it has some, or its manifests cannot be read.
     """
-    if has_deletes(table):
+    with _listing():
+        found = has_deletes(table)
+    if found:
         raise TableError(
             "the table has deletes by row of another engine; nothing was changed. Run that engine's rewrite_data_files "
             "with delete-file-threshold=1, and try again"
@@ -126,8 +129,21 @@ def refuse_deletes(table: "Table") -> None:
 
 
 def listed_files(table: "Table", only: Any = "true") -> list[ListedFile]:  # noqa: ANN401 -- pyiceberg's condition
-    """Return the data files of the current snapshot, or those that may have rows that fit a condition."""
-    return [ListedFile(task, number) for number, task in enumerate(table.scan(only).plan_files())]
+    """Return the data files of the current snapshot, or those that may have rows that fit a condition.
+
+    Raises:
+        TableError: the manifests cannot be read.
+    """
+    with _listing():
+        return [ListedFile(task, number) for number, task in enumerate(table.scan(only).plan_files())]
+
+
+@contextmanager
+def _listing() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # each store has its own errors
+        raise TableError(f"its list of files cannot be read: {type(error).__name__}: {plain(error)}") from error
 
 
 def read_file(table: "Table", file: ListedFile, names: Sequence[str]) -> pa.Table:

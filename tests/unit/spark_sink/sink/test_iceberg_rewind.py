@@ -461,6 +461,35 @@ def test_bad_records_whose_files_are_gone_are_given_up(lake: Lake) -> None:
     assert (found.holes, bad_offsets(lake.root)) == (((12, 13),), [2, 22])
 
 
+@pytest.mark.parametrize("group", [None, "g"])
+def test_a_quarantine_without_its_table_is_emptied(lake: Lake, group: str | None) -> None:
+    """The table was dropped and recreated: no group has a position in it, and agents refuse the old quarantine."""
+    Writer(lake.root).write(0, 10, {2, 9})
+    catalog(lake.root).drop_table(identifier(ADDRESS).path)
+    with pytest.raises(TableError, match=r"`azimuth rewind lake.raw.events --apply` takes out the records"):
+        Writer(lake.root).write(0, 10, {3})
+    assert rewind(ADDRESS, group, warehouse(lake.root), apply=True) == []
+    assert bad_offsets(lake.root) == []
+    Writer(lake.root).write(0, 10, {3})
+    lake.assert_whole(10)
+
+
+def test_a_quarantine_whose_list_of_files_is_gone_is_named(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing was changed."""
+    writer = Writer(lake.root)
+    writer.write(0, 10, {2})
+    past = lake.snapshot()
+    writer.write(10, 20, {12})
+    lake.roll_back(past)
+    quarantine = catalog(lake.root).load_table(identifier(quarantine_of(ADDRESS)).path).current_snapshot()
+    assert quarantine is not None
+    Path(quarantine.manifest_list.removeprefix("file://")).unlink()
+    with pytest.raises(SystemExit):
+        main(["rewind", ADDRESS, f"--storage=catalog.warehouse={lake.root / 'warehouse'}", "--apply"])
+    assert f"{quarantine_of(ADDRESS)}: its list of files cannot be read: FileNotFoundError" in capsys.readouterr().err
+    assert lake.snapshot() == past
+
+
 def test_the_command_says_what_it_changes(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     """A table of `{topic}` is named by itself; a name and an address mean the same."""
     more = {"path": "iceberg://lake.raw.{topic}"}

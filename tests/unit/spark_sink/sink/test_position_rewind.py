@@ -237,3 +237,18 @@ def test_the_command_says_what_it_would_do_and_does_it_when_told(tmp_path: Path)
     assert "no position is ahead of the rows; --apply only changes" in run(app, ["rewind", path]).output
     assert run(app, ["rewind", path, "--apply"]).output == f"{path}: no position was set back\nstart the agents again\n"
     assert run(app, ["rewind", path, "--json"]).output == "[]\n"
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+def test_a_quarantine_without_its_table_is_emptied(tmp_path: Path, group: str | None) -> None:
+    """The table was removed and recreated: no group has a position in it, and agents refuse the old quarantine."""
+    path = str(tmp_path / "table")
+    _commit(path, 0)
+    shutil.rmtree(path)
+    with pytest.raises(TableError, match=f"`azimuth rewind {path} --apply` takes out the records"):
+        _commit(path, 0)
+    assert rewind(path, group, apply=True) == []
+    assert _offsets(quarantine_of(path)) == []
+    _commit(path, 0)
+    assert _offsets(quarantine_of(path)) == [5, 5]
+    assert verify(path).ok
