@@ -101,10 +101,10 @@ class IcebergFiles:
         added = write_without(self._table, rewritten, dropped)
         kept = frozenset(path for one in losing for path in one.kept_in)
         change = Replacement(removed=[one.entry for one in rewritten], added=added, note=note, rests_on=kept)
-        try:
-            return replace_files(self._handle.name, self._look, change)
-        finally:
-            self._table = self._look()
+        if replace_files(self._handle.name, self._look, change):
+            return True  # without another look, whose failure would look like that of the repair
+        self._table = self._look()
+        return False
 
     def _look(self) -> "Table":
         self._handle.refresh()

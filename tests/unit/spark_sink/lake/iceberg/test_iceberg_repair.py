@@ -11,6 +11,7 @@ import pytest
 from spark_sink.cli import main
 from spark_sink.errors import TableError
 from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.lake import table_repair
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg import file_replacement, small_files, snapshot_commit, stored_files
 from spark_sink.lake.iceberg.catalogs import identifier
@@ -275,6 +276,24 @@ def test_a_reader_that_loses_rows_changes_nothing(tmp_path: Path, monkeypatch: p
     with pytest.raises(TableError, match=r"rows were read of \d+; nothing was changed|out of bounds"):
         repair(tmp_path)
     assert _rows(tmp_path) == before
+
+
+def test_a_catalog_that_fails_after_the_commit_fails_no_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows are gone, so an error would be wrong."""
+    _written(tmp_path)
+    _copies_of_files(tmp_path)
+    done = file_replacement.replace_files
+
+    def last(*given: object) -> bool:
+        found = done(*given)  # type: ignore[arg-type]  # handed on
+        monkeypatch.setattr(IcebergTable, "refresh", lambda _: pytest.fail("no answer"))
+        monkeypatch.setattr(table_repair, "_is_there", lambda *_: False)
+        return found
+
+    monkeypatch.setattr(stored_files, "replace_files", last)
+    (found,) = repair(tmp_path)
+    assert found.rows == 15
+    assert set(_rows(tmp_path).values()) == {1}
 
 
 def test_the_command_takes_every_table_of_an_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
