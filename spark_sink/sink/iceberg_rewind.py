@@ -19,7 +19,7 @@ from spark_sink.errors import ConflictError, TableError
 from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.iceberg.ancestry import is_rolled_back
 from spark_sink.lake.iceberg.catalogs import iceberg_address
-from spark_sink.lake.iceberg.former_positions import former_state, rewound_past, with_rewind
+from spark_sink.lake.iceberg.former_positions import former_state, read_again, rewound_past, with_rewind
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.state_commit import set_state, without_rows_from
 from spark_sink.lake.iceberg.stored_files import refuse_deletes
@@ -32,6 +32,7 @@ from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine_commit import add_those_left, refuse_other_table
 from spark_sink.sink.rewind_commit import NOTE
 from spark_sink.sink.set_back_positions import Rewound, ahead, behind
+from spark_sink.sink.undone_rows import above, in_both, refuse_undone
 
 _HOW = "its current snapshot was set to one with rows that an earlier rewind had left out"
 
@@ -144,7 +145,8 @@ def _plan(address: str, group: str | None, storage: Storage) -> _Plan:
     rolled_back = is_rolled_back(metadata, state)
     rows = {} if unfinished and not rolled_back else scan(table.rows(COLUMNS))
     past = rewound_past(metadata, state) if rolled_back else {}
-    _refuse_undone(address, state, rows, past)
+    if rolled_back:
+        refuse_undone(address, state, in_both(rows, bad, read_again(metadata, state)) | above(rows, past))
     former = former_state(table.name, table.table) if rolled_back else None
     found: list[Rewound] = []
     reached: dict[str, Ends] = {}
@@ -198,19 +200,6 @@ def _end(  # noqa: PLR0913, PLR0917 -- each says something of one partition
         if first <= end < after:
             end = min(after, before)
     return end
-
-
-def _refuse_undone(address: str, state: State, rows: Mapping[TopicPartition, Runs], past: Ends) -> None:
-    """Refuse rows that were decoded together with bad records which an earlier rewind removed."""
-    undone = {key: at for key, at in past.items() if key in rows and max(end for _, end in rows[key]) > at}
-    if undone:
-        places = ", ".join(f"{key.topic}/{key.partition} from offset {at} on" for key, at in sorted(undone.items()))
-        raise TableError(
-            f"{address}: the current snapshot is from before an earlier `azimuth rewind`, which removed bad records "
-            f"that belong to its rows from the quarantine; nothing was changed. Set the current snapshot to "
-            f"{state.snapshot}, or delete the rows of {places}, and run the command again: the agents then read these "
-            "records again"
-        )
 
 
 def _count_from(runs: Runs | Sequence[tuple[int, int]], at: int) -> int:
@@ -274,7 +263,8 @@ def _set_positions(plan: _Plan) -> None:
     groups = {name: _set_back(one, plan.reached[name]) for name, one in state.groups.items()}
 
     def after(number: int, sequence: int) -> State:
-        new = Rewind(snapshot=number, sequence=sequence, floors=plan.floors)
+        again = {change.key: change.after for change in plan.found}
+        new = Rewind(snapshot=number, sequence=sequence, floors=plan.floors, again=again)
         return replace(state, groups=groups, rewinds=state.rewinds + 1, rewound=with_rewind(metadata, state, new))
 
     set_state(plan.table, after, NOTE)

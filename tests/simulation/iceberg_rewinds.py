@@ -263,5 +263,5 @@ def mutants() -> dict[str, Callable[[pytest.MonkeyPatch], None]]:
         "the quarantine is not marked": lambda patch: patch.setattr(rewind_module, "_mark", nothing),
         "the quarantine keeps later records": lambda patch: patch.setattr(rewind_module, "_trim", nothing),
         "the table keeps its names": lambda patch: patch.setattr(rewind_module, "_set_back", with_names),
-        "rows from before a rewind are taken": lambda patch: patch.setattr(rewind_module, "_refuse_undone", nothing),
+        "rows from before a rewind are taken": lambda patch: patch.setattr(rewind_module, "refuse_undone", nothing),
     }

@@ -1,7 +1,7 @@
 """What the metadata of a rolled back table says of its former positions and of former rewinds."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import TableError
@@ -41,14 +41,30 @@ def rewound_past(metadata: "TableMetadata", state: State) -> Mapping[TopicPartit
     """Return from which offset on bad records that belong to the rows may have been removed, by partition.
 
     A rewind removes bad records that were decoded together with later rows. If the table is set to such rows again,
-    the quarantine does not fit them. The rows fit it as of the newest rewind that they descend from.
+    the quarantine does not fit them.
     """
+    return _since(metadata, state, lambda one: one.floors)
+
+
+def read_again(metadata: "TableMetadata", state: State) -> Mapping[TopicPartition, int]:
+    """Return from which offset on agents may have read records of the rows again, by partition.
+
+    Other records may be bad the second time. If the table is set to the rows of the first time again, such a record is
+    in both table and quarantine.
+    """
+    return _since(metadata, state, lambda one: one.again)
+
+
+def _since(
+    metadata: "TableMetadata", state: State, offsets: Callable[[Rewind], Mapping[TopicPartition, int]]
+) -> Mapping[TopicPartition, int]:
+    """Return the lowest offsets of the rewinds after the newest one that the rows descend from: they fit that one."""
     ours = [one for one in state.rewound if descends(metadata, one.snapshot, one.sequence)]
     newest = max((one.sequence for one in ours), default=-1)
     found: dict[TopicPartition, int] = {}
     for one in state.rewound:
         if one.sequence > newest:
-            for key, at in one.floors.items():
+            for key, at in offsets(one).items():
                 found[key] = min(at, found.get(key, at))
     return found
 
@@ -56,7 +72,7 @@ def rewound_past(metadata: "TableMetadata", state: State) -> Mapping[TopicPartit
 def with_rewind(metadata: "TableMetadata", state: State, new: Rewind) -> tuple[Rewind, ...]:
     """Return the rewinds to store: a snapshot from before each of them is still there and could come back."""
     oldest = min((one.sequence_number or 0 for one in metadata.snapshots), default=math.inf)
-    kept = (*state.rewound, *((new,) if new.floors else ()))
+    kept = (*state.rewound, *((new,) if new.floors or new.again else ()))
     return tuple(one for one in kept if one.sequence > oldest)
 
 

@@ -83,11 +83,13 @@ class Rewind:
         snapshot: id of the snapshot of its commit.
         sequence: its sequence number.
         floors: the offset from which on it removed bad records from the quarantine, by partition.
+        again: the offset from which on agents have read records again since, by partition.
     """
 
     snapshot: int
     sequence: int
     floors: Offsets
+    again: Offsets = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,8 @@ class State:
         snapshot: id of the snapshot of the commit that stored this; 0 for none.
         sequence: its sequence number.
         rewinds: number of rewinds, by which running writers notice one.
-        rewound: those that removed bad records, oldest first, as long as a snapshot from before them can come back.
+        rewound: those that set positions back or removed bad records, oldest first, as long as a snapshot from before
+            them can come back.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
@@ -118,7 +121,7 @@ def encode(state: State) -> str:
         "sequence": state.sequence,
         "groups": groups,
         "rewinds": state.rewinds,
-        "rewound": [[one.snapshot, one.sequence, _columns(one.floors)] for one in state.rewound],
+        "rewound": [[one.snapshot, one.sequence, _columns(one.floors), _columns(one.again)] for one in state.rewound],
     }
     return base64.b85encode(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), _LEVEL)).decode()
 
@@ -142,8 +145,8 @@ def decode(text: str | None, table: str) -> State:
             sequence=value["sequence"],
             rewinds=value.get("rewinds", 0),  # missing in tables of the first version, as the next one
             rewound=tuple(
-                Rewind(snapshot=snapshot, sequence=sequence, floors=_offsets(floors))
-                for snapshot, sequence, floors in value.get("rewound", ())
+                Rewind(snapshot=snapshot, sequence=sequence, floors=_offsets(floors), again=_offsets(again))
+                for snapshot, sequence, floors, again in value.get("rewound", ())
             ),
         )
     except (ValueError, KeyError, TypeError, zlib.error) as error:

@@ -405,6 +405,29 @@ def test_rows_from_before_an_earlier_rewind_are_refused(lake: Lake) -> None:
     assert bad_offsets(lake.root) == [2, 14]
 
 
+def test_rows_that_became_bad_records_after_an_earlier_rewind_are_refused(lake: Lake) -> None:
+    """That rewind removed no bad record, but the row 12 would be in the quarantine, too."""
+    writer = Writer(lake.root)
+    writer.write(0, 10, {2})
+    first = lake.snapshot()
+    writer.write(10, 20)
+    second = lake.snapshot()
+    lake.roll_back(first)
+    lake.rewind()
+    _go_on(lake, 25, {12})
+    third = lake.snapshot()
+    lake.roll_back(second)
+    with pytest.raises(
+        TableError, match=f"Set the current snapshot to {third}, or delete the rows of t/0 from offset 12"
+    ):
+        lake.rewind()
+    peer(lake.root).delete("offset >= 12")
+    assert lake.rewind() == {KEY: (25, 13)}
+    _go_on(lake, 25)
+    lake.assert_whole(25)
+    assert bad_offsets(lake.root) == [2, 12]
+
+
 def test_rows_from_before_earlier_rewinds_fit_if_they_are_older_than_what_these_removed(lake: Lake) -> None:
     """Further and further back: what a rewind removed is not theirs."""
     writer = Writer(lake.root)
