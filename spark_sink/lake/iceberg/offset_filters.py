@@ -9,6 +9,7 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 # mypy takes the fields of these models for the arguments of their constructors.
 _made: Any = expressions
+_MOST = 256  # partitions in a filter: pyiceberg compares the bounds of each file with all of them
 
 
 def not_below(ends: Mapping[TopicPartition, int]) -> expressions.BooleanExpression:
@@ -20,7 +21,10 @@ def not_below(ends: Mapping[TopicPartition, int]) -> expressions.BooleanExpressi
 
 
 def from_offsets(floors: Mapping[TopicPartition, int]) -> expressions.BooleanExpression:
-    """Return a filter of the rows at or above an offset of their partition; at least one."""
+    """Return a filter of the rows at or above an offset of their partition, at least one, and maybe of some below."""
+    if len(floors) > _MOST:
+        lowest: expressions.BooleanExpression = _made.GreaterThanOrEqual("offset", min(floors.values()))
+        return lowest
     return _any_of([_of(key, _made.GreaterThanOrEqual("offset", at)) for key, at in sorted(floors.items())])
 
 
