@@ -11,7 +11,7 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.settings.environment_names import mistyped, warn_of_mistyped
+    from assignors.settings.environment_names import warn_of_mistyped
     from assignors.settings.nearest_names import nearest, proposal
     from assignors.settings.strict_numbers import Real, Whole, no_boolean
     from assignors.settings.validation_errors import message, place, plain
@@ -20,7 +20,6 @@ __all__ = [
     "Real",
     "Whole",
     "message",
-    "mistyped",
     "nearest",
     "no_boolean",
     "place",
@@ -33,7 +32,6 @@ _MODULES = {
     "Real": "strict_numbers",
     "Whole": "strict_numbers",
     "message": "validation_errors",
-    "mistyped": "environment_names",
     "nearest": "nearest_names",
     "no_boolean": "strict_numbers",
     "place": "validation_errors",

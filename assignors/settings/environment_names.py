@@ -1,4 +1,4 @@
-"""Notices mistyped environment variables: they would have no effect, and nobody would be told."""
+"""Notices mistyped environment variables: they would have no effect, without a message."""
 
 import logging
 import os

@@ -45,7 +45,7 @@ def test_a_letter_left_out_or_two_exchanged_are_noticed_in_every_setting(prefix:
 
 @pytest.mark.parametrize("prefix", FILES)
 def test_other_variables_are_not_taken_for_mistakes(prefix: str) -> None:
-    """A warning at each start about variables that nobody can remove would hide the others."""
+    """An operator cannot remove these variables, so a warning about them at each start would hide the others."""
     assert mistyped(OTHERS, prefix, FILES[prefix].model_fields) == {}
 
 
