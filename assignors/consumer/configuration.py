@@ -16,7 +16,7 @@ from assignors.consumer.member_security import member_security
 FETCHING: Final[Mapping[str, object]] = {
     "fetch.message.max.bytes": 2_000_000,
     "fetch.queue.backoff.ms": 5,
-    "fetch.wait.max.ms": 100,
+    "fetch.wait.max.ms": 250,
     "queued.max.messages.kbytes": 131_072,
     "queued.min.messages": 200_000,
 }

@@ -45,7 +45,7 @@ def test_a_fault_is_found_in_five_seconds(places: table.Places, arguments: list[
     sys.stdout.write(f"{seconds:.2f} s: {' '.join(arguments)}\n")
     names = {name: str(getattr(places, name)) for name in table.Places.__slots__}
     assert place.format(**names) in said
-    assert way in said
+    assert way.format(**names) in said
     assert seconds <= LONGEST_S
 
 

@@ -123,6 +123,8 @@ def survive_failures(cluster: Cluster, admin: AdminClient, topic: str, rounds: i
     producer = AZAwareProducer(config, keys="local-hrw")
     producer.produce(topic, b"first")
     producer.flush(30)
+    # A broker that has not yet heard of a new topic answers that there is none, and the watcher asks again.
+    wait_until(lambda: topic in producer._topics_in_use.partitioners)
     load = Load(producer, topic)
     with load.running():
         wait_until(lambda: load.acknowledged > 100)
