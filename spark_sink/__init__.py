@@ -9,6 +9,7 @@ if typing.TYPE_CHECKING:
     from spark_sink.lake.positions import positions
     from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
     from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
+    from spark_sink.sink.spark_landing import SparkLanding
     from spark_sink.source.kafka_source import KafkaGroupSource
     from spark_sink.source.query_metrics import QueryMetrics
     from spark_sink.source.received_traffic import QueryTraffic
@@ -21,6 +22,7 @@ _HOMES = {
     "KafkaGroupSource": "source.kafka_source",
     "QueryMetrics": "source.query_metrics",
     "QueryTraffic": "source.received_traffic",
+    "SparkLanding": "sink.spark_landing",
     "SparkSinkError": "errors",
     "positions": "lake.positions",
     "union": "source.union_read.union_reader",
@@ -32,6 +34,7 @@ __all__ = [
     "KafkaGroupSource",
     "QueryMetrics",
     "QueryTraffic",
+    "SparkLanding",
     "SparkSinkError",
     "positions",
     "union",

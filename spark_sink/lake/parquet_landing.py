@@ -97,6 +97,16 @@ def check_partition_columns(schema: pa.Schema, columns: Collection[str]) -> None
         _partition_text(pa.chunked_array([], schema.field(name).type))
 
 
+def refuse_unidentified(rows: pa.Table) -> None:
+    """Refuse rows without the values that tell records apart.
+
+    Raises:
+        TableError: a row has no topic, partition or offset.
+    """
+    if any(rows.column(name).null_count for name in KEYS):
+        raise TableError("a row has no topic, no partition or no offset: it would look like a record written twice")
+
+
 class Landing:
     """Writes the rows of one task.
 
@@ -104,15 +114,28 @@ class Landing:
         files: file system rooted at the table.
         schema: schema of the table's rows, from `normal_schema`.
         layout: layout of the files.
+
+    Attributes:
+        files: file system rooted at the folder of the data files.
+        schema: schema of the files.
     """
 
     def __init__(self, files: pa_fs.FileSystem, schema: pa.Schema, layout: Layout | None = None) -> None:
-        self._files = files
-        self._schema = schema
+        self.files = files
+        self.schema = schema
         self._layout = layout or Layout()
         self._open: dict[Values, _OpenFile] = {}
         self._done: list[DataFile] = []
         check_partition_columns(schema, self._layout.partition_columns)
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether the files of a table hold the rows of one partition each."""
+        return bool(self._layout.partition_columns)
+
+    def add(self, file: DataFile) -> None:
+        """Add a file that another writer made in the folder, with these columns; not for a partitioned table."""
+        self._done.append(file)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write some rows.
@@ -123,18 +146,17 @@ class Landing:
         """
         if not batch.num_rows:
             return
-        if batch.schema.names != self._schema.names:
-            raise SchemaError(f"columns {batch.schema.names} came after {self._schema.names} in one task")
-        table = with_variants(pa.Table.from_batches([batch]), self._schema)
-        if not table.schema.equals(self._schema, check_metadata=True):
-            table = table.cast(self._schema)
-        if any(table.column(name).null_count for name in KEYS):
-            raise TableError("a row has no topic, no partition or no offset: it would look like a record written twice")
+        if batch.schema.names != self.schema.names:
+            raise SchemaError(f"columns {batch.schema.names} came after {self.schema.names} in one task")
+        table = with_variants(pa.Table.from_batches([batch]), self.schema)
+        if not table.schema.equals(self.schema, check_metadata=True):
+            table = table.cast(self.schema)
+        refuse_unidentified(table)
         written = 0
         for values, rows in _split(table, self._layout.partition_columns):
             file = self._open.get(values)
             if file is None:
-                file = self._open[values] = _OpenFile(self._files, rows.schema, self._layout, values)
+                file = self._open[values] = _OpenFile(self.files, rows.schema, self._layout, values)
             written += (size := rows.nbytes)
             if file.write(rows, size):
                 self._done.append(self._open.pop(values).close())
@@ -211,12 +233,13 @@ class _OpenFile:
                 self._writer.write_table(rows.select(self._columns))
 
 
-_BOUNDED = ("topic", "partition", "offset", "timestamp")
+BOUNDED = ("topic", "partition", "offset", "timestamp")
+"""The columns whose bounds are in the statistics of a file."""
 
 
 def bounded_columns(schema: pa.Schema, partition_columns: Collection[str]) -> list[str]:
     """Return the columns whose bounds are in a file's statistics; the log stores partition values separately."""
-    kinds = {name: schema.field(name).type for name in _BOUNDED if name in schema.names}
+    kinds = {name: schema.field(name).type for name in BOUNDED if name in schema.names}
     return [name for name, kind in kinds.items() if (name in KEYS or _is_time(kind)) and name not in partition_columns]
 
 
@@ -237,7 +260,7 @@ class FileStatistics:
             spans: their offsets by partition if they are known; then no row lacks an identifying value.
         """
         self._rows += rows.num_rows
-        for name in _BOUNDED:
+        for name in BOUNDED:
             if name not in rows.column_names:
                 continue
             if spans and name in KEYS:

@@ -10,6 +10,7 @@
 * `direct_landing`: files written by the reading tasks.
 * `query_tables`: the tables of one query, each with its quarantine.
 * `spark_checkpoint`: the ranges of a batch, from Spark's offset log.
+* `spark_landing`: files written by Spark's own Parquet writer, in `foreachBatch`.
 * `batch_against_table`: decides which part of a batch is still to be committed (pure).
 * `batch_writes`: tells a second write of a batch in `foreachBatch` from a replay (pure).
 * `compare_and_swap`: reads the table, decides, commits, and retries on a conflict.

@@ -146,7 +146,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: SinkOptions, schema: pa.Schema) -> None:
         self._options = options
-        self._schema = schema
+        self.schema = schema
 
     @property
     def checkpoint(self) -> str:
@@ -155,7 +155,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
         """Write the rows of one task into data files."""
-        sorting = Sorting(self._options, self._schema, run_of_task())
+        sorting = Sorting(self._options, self.schema, run_of_task())
         for batch in iterator:
             sorting.write(batch)
         return Landed(sorting.close())
@@ -191,7 +191,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
                 files.setdefault(table, []).extend(found)
         columns = {table: one for message in landed for table, one in message.columns.items()}
         tables = _tables(self._options)
-        tables.commit(offset, files, self._schema, batch, columns, write=write)
+        tables.commit(offset, files, self.schema, batch, columns, write=write)
         tables.add_columns([message.wanted for message in landed if message.wanted])
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
@@ -211,7 +211,7 @@ class DirectWriter(SinkWriter):
             for text in batch.column(0).drop_null().to_pylist():
                 landed.ranges.extend(parse_ranges(text))
                 landed.columns, landed.wanted = parse_schemas(text)
-                for table, found in parse(text, self._schema).items():
+                for table, found in parse(text, self.schema).items():
                     landed.files.setdefault(table, []).extend(found)
         return landed
 

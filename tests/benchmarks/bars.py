@@ -94,6 +94,7 @@ BARS = (
     Bar("scaling", "claims_rate_*/postgresql/claims_a_second", least=500),
     Bar("scaling", "claims_faults_*/holds", least=1),
     Bar("scaling", "policies/bars/*", least=1),
+    Bar("spark", "JSON with SQL between/times_faster_than_jvm/SparkLanding", least=1.5),
     Bar("spark", "* trickling/medians/azimuth sink/batch_s/p50", most=0.35),
     Bar("spark", "* trickling/medians/azimuth sink/freshness_s/p95", most=1),
     Bar("spark", "* trickling/medians/azimuth sink/memory/pss_GB", most=0.9),

@@ -60,6 +60,11 @@ class IcebergLanding(Landing):
         self._parts: dict[Values, Landing] = {}
         check_terms(schema, self._terms)
 
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether the table has partitions."""
+        return bool(self._terms)
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Write some rows.
 
@@ -67,11 +72,11 @@ class IcebergLanding(Landing):
             SchemaError: the columns differ from those of the first batch.
             TableError: a row has no topic, partition or offset, or the storage refused.
         """
-        if not self._terms or batch.schema.names != self._schema.names:
+        if not self._terms or batch.schema.names != self.schema.names:
             super().write(batch)
             return
-        for values, rows in partitioned(pa.Table.from_batches([batch]).cast(self._schema), self._terms):
-            part = self._parts.setdefault(values, Landing(self._files, self._schema, self._layout))
+        for values, rows in partitioned(pa.Table.from_batches([batch]).cast(self.schema), self._terms):
+            part = self._parts.setdefault(values, Landing(self.files, self.schema, self._layout))
             for one in rows.to_batches():
                 part.write(one)
 

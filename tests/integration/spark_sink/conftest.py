@@ -1,5 +1,7 @@
-"""Topics for the tests of this folder."""
+"""Topics and a Spark session for the tests of this folder."""
 
+import os
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 
@@ -7,7 +9,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import SparkSession
 
+from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, KafkaGroupSource
 from spark_sink.demo.cluster import Cluster
 
 MakeTopic = Callable[..., str]
@@ -40,3 +44,14 @@ def topic(admin: AdminClient, request: pytest.FixtureRequest) -> Iterator[MakeTo
 def producer(cluster: Cluster) -> Producer:
     """A producer of the shared cluster; flush before you read."""
     return Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 1})
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """One session for all tests of a module, with the source and the sinks."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    for source in (KafkaGroupSource, DeltaExactlyOnceSink, IcebergExactlyOnceSink):
+        session.dataSource.register(source)
+    yield session
+    session.stop()

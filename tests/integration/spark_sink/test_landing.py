@@ -1,10 +1,9 @@
 """Direct landing on real brokers: an agent as people run it, with decoded values and poison among them."""
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource, positions
+from spark_sink import positions
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.spark_agent import start
 from spark_sink.demo.cluster import Cluster
@@ -67,17 +66,6 @@ def test_an_agent_lands_decoded_records_and_keeps_the_poison(
     assert rows.num_rows + len(left) == 40
     assert {3, 7, 11} <= {row["offset"] * 2 + row["partition"] for row in left}
     assert all(row["error_class"] and row["error_text"] and row["run_id"] for row in left)
-
-
-@pytest.fixture
-def spark() -> Iterator[SparkSession]:
-    """A session with our formats."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    session.dataSource.register(KafkaGroupSource)
-    session.dataSource.register(DeltaExactlyOnceSink)
-    yield session
-    session.stop()
 
 
 def _start_without_filter(spark: SparkSession, settings: AgentSettings) -> StreamingQuery:

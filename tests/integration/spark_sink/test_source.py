@@ -1,8 +1,6 @@
 """The source in real Spark queries, against real brokers."""
 
 import json
-import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import VariantVal
 
 from assignors import GroupMember, HRWAssignor
-from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource
 from spark_sink.demo.cluster import Cluster
 from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.verification import verify
@@ -31,17 +28,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 MakeTopic = Callable[..., str]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """One session for all tests here."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    session.dataSource.register(KafkaGroupSource)
-    session.dataSource.register(DeltaExactlyOnceSink)
-    yield session
-    session.stop()
 
 
 class Pipeline:

@@ -1,0 +1,281 @@
+"""A function for `foreachBatch` with which Spark's own Parquet writer writes the files, and the sink commits them.
+
+A query with SQL between source and sink has its rows in Spark's format. The sink's tasks are in Python, so each row is
+converted to Arrow, sent and written there; that takes half of the time of such a query. Here the rows stay where they
+are: the driver reads back which offsets are in the files, and commits as for any batch.
+
+A record that could not be decoded travels in the column `topic`, as JSON, to files of its own. So the files of the
+table have its columns only, and one pass over the rows is enough.
+"""
+
+import json
+import logging
+import uuid
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.fs as pa_fs
+from pyspark.sql import functions as F  # noqa: N812 -- as Spark's documentation
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+from spark_sink.errors import OptionError
+from spark_sink.formats.bad_rows import COLUMN, REASON, good_schema, quarantine_of, split
+from spark_sink.formats.bad_rows import SCHEMA as QUARANTINE_SCHEMA
+from spark_sink.lake.adopted_files import describe_written
+from spark_sink.lake.foreign_parquet import open_parquet
+from spark_sink.lake.parquet_landing import Landing, storage_errors
+from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.table_formats import open_landing
+from spark_sink.lake.table_storage import PLACEHOLDER
+from spark_sink.sink.delta_sink import BatchWriter, DeltaExactlyOnceSink, Landed, SinkWriter, stream_writer
+from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
+from spark_sink.sink.sink_options import ICEBERG_FORMAT, SinkOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_log = logging.getLogger(__name__)
+
+_SINKS: Final = {sink.name(): sink for sink in (DeltaExactlyOnceSink, IcebergExactlyOnceSink)}
+_IS_BAD: Final = "azimuth_bad"
+_CODECS: Final = {"none": "uncompressed", "lz4": "lz4_raw"}  # Arrow's names and Spark's
+_SETTINGS: Final = {
+    # Without a sort of all rows by the column that tells bad ones apart: two open files a task.
+    "spark.sql.maxConcurrentOutputFileWriters": "2",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+_FIELD_ID: Final = b"PARQUET:field_id"
+_THREADS: Final = 4
+_BAD_ROWS: Final = 10_000  # in memory at once
+
+
+class SparkLanding:
+    """Writes the batches of a query, exactly once, with Spark's own Parquet writer.
+
+    ```python
+    options = {"path": "/lake/delays", "kafka.group.id": "delays", "checkpointLocation": "/lake/delays-checkpoint"}
+    writer = rows.writeStream.foreachBatch(SparkLanding("delta-exactly-once", options))
+    writer.option("checkpointLocation", options["checkpointLocation"]).start()
+    ```
+
+    Args:
+        format: `delta-exactly-once` or `iceberg-exactly-once`.
+        options: options of the sink, without `batchId`.
+
+    Contract: the table has what `.write.format(format)` with `batchId` would write, and the guarantees are the same.
+    Where Spark cannot write the files, the rows take that way, and the log says why: a table that is not in a local
+    folder, several tables, partitioned tables, Spark Connect, columns of the types variant and interval, and for
+    Iceberg columns with fields.
+
+    Raises:
+        OptionError: the format is unknown, or an option is invalid.
+    """
+
+    def __init__(self, format: str, options: Mapping[str, str]) -> None:  # noqa: A002 -- Spark's word
+        if format not in _SINKS:
+            raise OptionError(f"format {format!r}: need one of {', '.join(sorted(_SINKS))}")
+        if any(name.lower() == "batchid" for name in options):
+            raise OptionError("option 'batchId' is the second argument of this function; leave it out")
+        self._format = format
+        self._options = {**options, "tableFormat": ICEBERG_FORMAT} if "iceberg" in format else dict(options)
+        self._parsed = SinkOptions.parse(self._options)
+        self._said: str | None = None
+
+    def __call__(self, rows: "DataFrame", batch: int) -> None:
+        """Write one batch.
+
+        Args:
+            rows: of the batch.
+            batch: Spark's number of the batch.
+
+        Raises:
+            TableError: the table refuses the batch, or this call of `foreachBatch` has already written to it.
+        """
+        reason = self._why_not(rows)
+        if reason is None:
+            writer = stream_writer(self._format, self._options, rows.schema, overwrite=False)
+            reason = self._write(rows, batch, writer)
+        if reason is not None:
+            self._say(reason)
+            rows.sparkSession.dataSource.register(_SINKS[self._format])
+            rows.write.format(self._format).options(**self._options, batchId=batch).mode("append").save()
+
+    def _why_not(self, rows: "DataFrame") -> str | None:
+        """Return why Spark cannot write the files, as far as options and columns show it."""
+        if not isinstance(rows, ClassicDataFrame):
+            return "the session is Spark Connect's"
+        if PLACEHOLDER in self._parsed.routes.default or len(self._parsed.routes.addresses()) > 1:
+            return "the rows go to several tables"
+        for field in rows.schema:
+            kind = field.dataType.simpleString()
+            if "variant" in kind or "interval" in kind:
+                return f"column {field.name!r} is {kind}"
+            if self._parsed.iceberg and field.name != COLUMN and ("<" in kind):
+                return f"column {field.name!r} of an Iceberg table has fields"
+        return None
+
+    def _write(self, rows: "DataFrame", batch: int, writer: SinkWriter) -> str | None:
+        """Write and commit one batch; or return why Spark cannot write the files."""
+        address = self._parsed.routes.default
+        landing = open_landing(address, self._parsed.storage, good_schema(writer.schema), self._parsed.table)
+        if landing.is_partitioned:
+            return "the table is partitioned"
+        root = _local_root(landing.files)
+        if root is None:
+            return "the table is not in a local folder"
+        session = rows.sparkSession
+        run = session.sparkContext.getLocalProperty("spark.jobGroup.id") or ""
+        folder = f"spark-{uuid.uuid4().hex}"
+        try:
+            with _settings(session):
+                self._write_files(_columns(rows, landing.schema), f"file://{root}/{folder}")
+            found = {address: _adopted(landing, folder)}
+            if bad := self._land_bad(landing.files, folder, quarantine_of(address), run):
+                found[quarantine_of(address)] = bad
+        finally:
+            _remove(landing.files, folder)
+        BatchWriter(writer, batch).commit([Landed(found, run=run)])
+        return None
+
+    def _write_files(self, rows: "DataFrame", address: str) -> None:
+        layout = self._parsed.table.layout
+        writer = rows.write.mode("append").options(
+            **{
+                "compression": _CODECS.get(layout.compression, layout.compression),
+                "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+                "parquet.block.size": str(layout.group_bytes),
+                "parquet.compression.codec.zstd.level": "1",  # as Arrow
+            }
+        )
+        if _IS_BAD in rows.columns:
+            writer = writer.partitionBy(_IS_BAD)
+        writer.parquet(address)
+
+    def _land_bad(self, files: pa_fs.FileSystem, folder: str, quarantine: str, run: str) -> list[DataFile]:
+        """Write the bad rows, which are in files of Spark's, to files of the quarantine."""
+        landing: Landing | None = None
+        for path in _parquet_files(files, f"{folder}/{_IS_BAD}=true"):
+            with storage_errors(path), files.open_input_file(path) as stream:
+                for batch in open_parquet(stream).iter_batches(_BAD_ROWS):
+                    _, bad = split(_unpacked(pa.Table.from_batches([batch])), run)
+                    landing = landing or open_landing(
+                        quarantine, self._parsed.storage, QUARANTINE_SCHEMA, self._parsed.quarantine
+                    )
+                    for one in bad.to_batches():
+                        landing.write(one)
+        return landing.close() if landing else []
+
+    def _say(self, reason: str) -> None:
+        if reason != self._said:
+            self._said = reason
+            _log.warning("Spark cannot write the files of %s: %s; Python does", self._parsed.routes.default, reason)
+
+
+def _columns(rows: "DataFrame", schema: pa.Schema) -> "DataFrame":
+    """Return the rows with the columns of the files, and with the column that tells bad rows apart if some may be."""
+    topic = _named("topic")
+    bad = [_named(COLUMN).isNotNull().alias(_IS_BAD)] if COLUMN in rows.columns else []
+    if bad:
+        topic = F.when(_named(COLUMN).isNull(), topic).otherwise(F.to_json(F.struct(topic, _named(COLUMN))))
+    return rows.select(
+        *(
+            (topic if one.name == "topic" else _named(one.name)).alias(one.name, metadata=_metadata(one))
+            for one in schema
+        ),
+        *bad,
+    )
+
+
+def _named(name: str) -> "Column":
+    quoted = name.replace("`", "``")
+    return F.col(f"`{quoted}`")
+
+
+def _metadata(field: pa.Field) -> dict[str, int]:
+    number = (field.metadata or {}).get(_FIELD_ID)
+    return {"parquet.field.id": int(number)} if number else {}
+
+
+def _unpacked(rows: pa.Table) -> pa.Table:
+    """Return bad rows with their topic and the reason, which are in the column `topic`."""
+    found = [json.loads(text) for text in rows.column("topic").to_pylist()]
+    reasons = pa.array([_reason(one[COLUMN]) for one in found], REASON)
+    at = rows.column_names.index("topic")
+    topics = pa.array([one["topic"] for one in found], pa.string())
+    return rows.set_column(at, "topic", topics).append_column(COLUMN, reasons)
+
+
+def _reason(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a reason from Spark's JSON, which leaves out nulls and has binary values in Base64."""
+    headers = value.get("headers")
+    return {
+        **value,
+        **{name: b64decode(value[name]) for name in ("key", "value") if name in value},
+        "headers": None if headers is None else [_header(one) for one in headers],
+    }
+
+
+def _header(value: Mapping[str, str] | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    return {"key": value.get("key"), "value": b64decode(value["value"]) if "value" in value else None}
+
+
+def _local_root(files: pa_fs.FileSystem) -> str | None:
+    if isinstance(files, pa_fs.SubTreeFileSystem) and isinstance(files.base_fs, pa_fs.LocalFileSystem):
+        return str(files.base_path).rstrip("/")
+    return None
+
+
+def _adopted(landing: Landing, folder: str) -> list[DataFile]:
+    """Move Spark's files to the place where all files of the table are, and describe them."""
+    found = _parquet_files(landing.files, folder) + _parquet_files(landing.files, f"{folder}/{_IS_BAD}=false")
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for file in pool.map(lambda path: describe_written(landing.files, path, landing.schema.names), found):
+            if file.rows:
+                name = f"part-{uuid.uuid4().hex}.parquet"
+                with storage_errors(file.path):
+                    landing.files.move(file.path, name)
+                landing.add(replace(file, path=name))
+    return landing.close()
+
+
+def _parquet_files(files: pa_fs.FileSystem, folder: str) -> list[str]:
+    with storage_errors(folder):
+        found = files.get_file_info(pa_fs.FileSelector(folder, allow_not_found=True))
+    return sorted(
+        one.path for one in found if one.is_file and one.extension == "parquet" and one.base_name[0] not in "._"
+    )
+
+
+def _remove(files: pa_fs.FileSystem, folder: str) -> None:
+    """Remove what is left of the folder; VACUUM does it where this fails."""
+    try:
+        if files.get_file_info(folder).type == pa_fs.FileType.Directory:
+            files.delete_dir(folder)
+    except OSError as error:
+        _log.warning("%s is left behind: %s", folder, error)
+
+
+@contextmanager
+def _settings(session: "SparkSession") -> Iterator[None]:
+    """Change settings of the query's session for one write."""
+    before = {name: session.conf.get(name, None) for name in _SETTINGS}
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)
