@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from assignors.clients import CompactedFeed, make_compacted_topic
@@ -28,7 +29,7 @@ from spark_sink.lake.table_storage import Storage
 from spark_sink.sink.dead_letter_progress import HELD, PROGRESS, Published, encode_key, next_offsets
 from spark_sink.sink.dead_letter_records import Letter, letter, stub, wire_bytes
 from spark_sink.sink.quarantine_listing import lowest
-from spark_sink.sink.quarantine_version import Quarantine
+from spark_sink.sink.quarantine_version import Ends, Quarantine, without_topic
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ class DeadLetters:
         self._group = group
         self._failures: list[str] = []
         self._refused: set[int] = set()
+        self._warned: set[str] = set()
         self._batch_bytes = int(kafka.get("batch.size", _BATCH_BYTES))
         # The topic decides how large a record may be: a dead letter is larger than its record.
         largest = {} if "message.max.bytes" in kafka else {"message.max.bytes": _LARGEST}
@@ -104,6 +106,9 @@ class DeadLetters:
     def publish(self, found: Quarantine) -> Sent:
         """Publish the records of a quarantine that are not published yet.
 
+        Records of the dead letters' own topic are left out. If agents read this topic, too, its dead letters come into
+        quarantine, and each would be published as another dead letter, without an end.
+
         Raises:
             DeadLetterError: they cannot be published; the next attempt continues.
             TableError: the quarantine cannot be read.
@@ -111,7 +116,7 @@ class DeadLetters:
         records = stubs = 0
         while True:
             done = {name.key: at for name, at in self._done.items() if name.table == found.id}
-            part = lowest(found.above(done, self._group), {}, _PART, _PART_BYTES)
+            part = lowest(self._of_other_topics(found, done), {}, _PART, _PART_BYTES)
             if part is None or not part.num_rows:
                 return Sent(records, stubs)
             rows = python_rows(part)
@@ -124,6 +129,19 @@ class DeadLetters:
                     continue
                 self._done |= ends
                 records, stubs, rows = records + len(now), stubs + new, rows[len(now) :]
+
+    def _of_other_topics(self, found: Quarantine, done: Ends) -> Iterator[pa.Table]:
+        for part in found.above(done, self._group):
+            others = without_topic(part, self._topic)
+            if len(others) < len(part) and found.id not in self._warned:
+                self._warned.add(found.id)
+                log.warning(
+                    "%s has dead letters of topic %r, because agents read this topic, too; they are not published "
+                    "again: leave the topic out of the topics and the pattern of the agents",
+                    *(found.name, self._topic),
+                )
+            if len(others):
+                yield others
 
     def _send_part(
         self, rows: Sequence[Mapping[str, Any]], ends: Mapping[Published, int], quarantine: str

@@ -85,6 +85,12 @@ class Quarantine:
         return rows.filter(pa.array([key in own or (first and key not in known) for key in keys], pa.bool_()))
 
 
+def without_topic(rows: pa.Table, topic: str) -> pa.Table:
+    """Leave out the records of a topic, and those of recreated topics of its name, `<topic>@<topic id>`."""
+    names = pc.list_element(pc.split_pattern(rows.column("topic"), "@", max_splits=1), 0)
+    return rows.filter(pc.not_equal(names, topic))
+
+
 def _delta(address: str, storage: Storage | None) -> Quarantine | None:
     options = dict(storage or {}) or None
     try:

@@ -58,7 +58,7 @@ class Kafka(DeadLetters):
     """
 
     def __init__(self, largest: int | None = None, *, compressed: bool = False) -> None:
-        self._topic, self._group, self._failures = "dlq", "g", []
+        self._topic, self._group, self._failures, self._warned = "dlq", "g", [], set()
         self._batch_bytes, self._compressed = 1_000_000, compressed
         self._done = {}
         self._largest = largest
@@ -127,6 +127,21 @@ def test_each_record_is_published_once_in_the_order_of_offsets(tmp_path: Path, m
     assert kafka.publish(again) == Sent(2)
     assert kafka.transactions[2] == [("a", 1, 6), ("c", 0, 0)]
     assert kafka.publish(again) == Sent(0)
+
+
+def test_dead_letters_that_agents_read_again_are_not_published_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Otherwise each is quarantined and published again and again: one pattern easily matches both topics."""
+    table = str(tmp_path / "t")
+    add(table, ("a", 0, 1), ("dlq", 0, 0), ("dlq@Hx2JPdmJRmGFMsLPKQSFuA", 0, 0), ("dlq2", 0, 5))
+    kafka, found = Kafka(), Quarantine.of(table)
+    assert found is not None
+    assert kafka.publish(found) == Sent(2)
+    assert kafka.transactions == [[("a", 0, 1), ("dlq2", 0, 5)]]
+    assert kafka.publish(found) == Sent(0)
+    (warning,) = caplog.messages
+    assert "has dead letters of topic 'dlq', because agents read this topic, too" in warning
 
 
 @pytest.mark.parametrize("milliseconds", [1_700_000_000_000_000, 253_402_300_800_000, -62_135_596_800_001, -1])
