@@ -25,14 +25,14 @@ class Surroundings:
         zone: zone of the agent; None if it is not set.
         price_per_gb: price per 10^9 bytes from another zone.
         zones: zones of the brokers, by source.
-        quarantined: counts quarantined records of the agent's tables.
+        quarantined: counts quarantined records of the agent's tables; None if they have not been counted yet.
         began: start time, seconds of a monotonic clock.
     """
 
     zone: str | None
     price_per_gb: float
     zones: Mapping[str, BrokerZones]
-    quarantined: Callable[[], int]
+    quarantined: Callable[[], int | None]
     began: float = field(default_factory=time.monotonic)
 
     def figures(self, readers: Mapping[str, SourceReader]) -> dict[str, Any]:
@@ -70,10 +70,11 @@ class LightIngestion:
         return [problem for reader in self.readers.values() for problem in reader.problems()]
 
     def figures(self) -> Mapping[str, Any]:
-        """Return consumers, rows, commits, rebalances, partitions read, and lag in records and in seconds."""
+        """Return consumers, rows, bad records, commits, rebalances, partitions read, and lag in records and seconds."""
         return {
             "consumers": sum(reader.consumers for reader in self.readers.values()),
             "rows": sum(reader.rows_written for reader in self.readers.values()),
+            "bad_records": sum(reader.bad_records for reader in self.readers.values()),
             "commits": sum(reader.commits for reader in self.readers.values()),
             "committed_at": max((reader.committed_at for reader in self.readers.values()), default=0.0),
             "alive": all(reader.alive for reader in self.readers.values()),

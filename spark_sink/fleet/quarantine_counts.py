@@ -30,13 +30,13 @@ class Quarantined:
     def __init__(self, tables: Callable[[], Collection[str]], storage: Storage | None = None) -> None:
         self._tables = tables
         self._storage = dict(storage or {})
-        self._count = BackgroundValue[int](self._add_up, 0, _EVERY_S)
+        self._count = BackgroundValue[int | None](self._add_up, None, _EVERY_S)
 
-    def __call__(self) -> int:
-        """Return the last count."""
+    def __call__(self) -> int | None:
+        """Return the last count; None if there is none yet."""
         return self._count()
 
-    def _add_up(self) -> int:
+    def _add_up(self) -> int | None:
         try:
             return sum(quarantined_rows(quarantine_of(table), self._storage) for table in self._tables())
         except (DeltaError, OSError, TableError) as error:

@@ -106,6 +106,7 @@ class SourceReader:
         self._refusals = RefusedTables(source)
         self._deferred: Exception | None = None
         self.rows_written = 0
+        self.bad_records = 0
         self.commits = 0
         self.committed_at = 0.0
         self.overtaken = 0
@@ -337,6 +338,7 @@ class SourceReader:
             return
         self._problem = ""
         self.rows_written += written.rows
+        self.bad_records += written.quarantined
         self.commits += 1
         self.committed_at = time.time()
         self.overtaken += len(written.ahead)

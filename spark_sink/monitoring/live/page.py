@@ -97,7 +97,7 @@ function show(s) {
     ["records behind", !unknown ? behind : lags.length ? number(behind) + " + unknown" : "unknown"],
     ["oldest unread, s", lags.length ? Math.round(Math.max(0, ...Object.values(s.lag_s || {}))) : undefined],
     ["rebalances", s.rebalances],
-    ["in quarantine", s.quarantined], ...crossed(s.crossing || {})];
+    ["in quarantine", s.quarantined === null ? "unknown" : s.quarantined], ...crossed(s.crossing || {})];
   byId("tiles").replaceChildren(...tiles.filter((t) => t[1] !== undefined).map(([name, value]) => {
     const tile = cell("div", undefined, "tile");
     const text = typeof value === "string";

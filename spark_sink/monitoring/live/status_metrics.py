@@ -8,6 +8,7 @@ from prometheus_client.registry import Collector
 
 _COUNTERS = {
     "rows": "Rows that this agent committed.",
+    "bad_records": "Records that this agent put in quarantine.",
     "commits": "Commits of this agent.",
     "rebalances": "Times that partitions were given to this agent or taken from it.",
 }
@@ -77,9 +78,10 @@ class StatusCollector(Collector):
             share.add_metric([], found["crossing"]["share"])
         yield crossed
         yield share
-        yield GaugeMetricFamily(
-            "azimuth_fleet_quarantined", "Records in the quarantines of its tables.", value=found.get("quarantined", 0)
-        )
+        if found.get("quarantined") is not None:  # not counted yet
+            yield GaugeMetricFamily(
+                "azimuth_fleet_quarantined", "Records in the quarantines of its tables.", value=found["quarantined"]
+            )
 
     def describe(self) -> Iterator[Metric]:
         """Yield nothing: otherwise the registry would read the status before there is one."""

@@ -107,11 +107,12 @@ pattern = "{name}[.].*"
 
 
 class Feed:
-    """A record for each topic, again and again, from a thread."""
+    """A record for each topic, again and again, from a thread: `value`, filled with the present time in seconds."""
 
-    def __init__(self, topics: Mapping[str, Sequence[str]], interval_s: float) -> None:
+    def __init__(self, topics: Mapping[str, Sequence[str]], interval_s: float, value: str = "%s") -> None:
         self._producers = {servers: Producer({"bootstrap.servers": servers, **SETTINGS}) for servers in topics}
         self._topics = topics
+        self._value = value
         self._interval_s = interval_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -133,7 +134,7 @@ class Feed:
             for servers, names in self._topics.items():
                 producer = self._producers[servers]
                 for name in names:
-                    producer.produce(name, str(time.time()).encode(), on_delivery=self._delivered)
+                    producer.produce(name, (self._value % time.time()).encode(), on_delivery=self._delivered)
                 producer.poll(0)
             due += self._interval_s
             self._ended.wait(max(0.0, due - time.monotonic()))

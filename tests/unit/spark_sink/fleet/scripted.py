@@ -14,6 +14,7 @@ from spark_sink.fleet import lane
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
 from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.sink.row_options import RowOptions
 
 LANE = Lane("s", 0)
 
@@ -122,12 +123,13 @@ def read(  # noqa: PLR0913 -- most tests give two of them
     buffer_bytes: int = 32 << 20,
     ops: CommitCounts | None = None,
     polls: Callable[[], Mapping[str, PollSettings]] = dict,
+    decoded: RowOptions | None = None,
 ) -> SourceReader:
     """Let a reader go through a script, until so many rows are written."""
     Client.script = iter(script)
     monkeypatch.setattr(lane, "Consumer", Client)
     settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05, buffer_bytes=buffer_bytes)
-    writer = TableWriter(str(table), "g", "a", ops=ops)
+    writer = TableWriter(str(table), "g", "a", ops=ops, rows=decoded)
     parts = ReaderParts(writer=writer, ids=lambda _: ids, look_again=lambda: None, ops=ops, polls=polls)
     reader = SourceReader("s", settings, parts)
     reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")})})

@@ -96,6 +96,7 @@ def test_records_in_quarantine_are_counted_over_all_tables(tmp_path: Path) -> No
             write_deltalake(quarantine_of(table), pa.table({"offset": range(rows)}), mode="append")
     assert [quarantined_rows(quarantine_of(table)) for table in tables] == [6, 8, 0]
     count = Quarantined(lambda: tables)
+    assert count() is None
     wait_until(lambda: count() == 14)
     DeltaTable(quarantine_of(tables[0])).delete()
     assert quarantined_rows(quarantine_of(tables[0])) == 0

@@ -15,6 +15,7 @@ from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.fleet.writer_tables import Committed, LandedFiles
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
+from spark_sink.sink.row_options import RowOptions
 from tests.unit.spark_sink.fleet.scripted import Client, Record, pause, read, some
 from tests.waiting import wait_until
 
@@ -42,6 +43,25 @@ def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest
     assert later
     report = verify(str(tmp_path / "t"), "g")
     assert (report.rows, report.duplicates, report.missing) == (9, 0, 0)
+
+
+def test_bad_records_are_counted_for_the_agent_that_wrote_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An alert on this number must not fire again when another agent takes over the topic."""
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return some("x", 0, 6)
+
+    decoded = RowOptions.parse(
+        {"valueFormat": "json", "valueSchema": '{"id": "bigint"}'}, {}, table=str(tmp_path / "t")
+    )
+    assert read(monkeypatch, tmp_path / "t", 6, join, decoded=decoded).bad_records == 6
+
+    def go_on(client: Client) -> list[Record]:
+        client.gain("x")
+        return some("x", 6, 7)
+
+    assert read(monkeypatch, tmp_path / "t", 1, go_on, decoded=decoded).bad_records == 1
 
 
 def test_records_of_a_topic_that_was_made_anew_are_not_written_under_the_old_one(

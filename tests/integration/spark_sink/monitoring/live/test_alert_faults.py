@@ -9,14 +9,12 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 import yaml
-from deltalake import write_deltalake
+from confluent_kafka import Producer
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.cluster.ports import choose_ports
-from spark_sink.formats.bad_rows import SCHEMA, quarantine_of
 from tests.integration.assignors.fleet.conftest import RedisServer, Wire
 from tests.integration.spark_sink.fleet.fleet_process import (
     Feed,
@@ -32,6 +30,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 RULES = Path(__file__).parents[5] / "deploy" / "prometheus" / "alerts.yml"
 TOPICS = 6
+SETTINGS = """assignment = 'seat'
+value_format = 'json'
+value_schema = '{"at": "double"}'
+"""
 # Minutes become seconds, so that a fault of some seconds counts.
 _SHORTER = ((r"for: \d+m", "for: 1s"), (r"\[\d+[mh]\]", "[30s]"), (r"> (300|600|900)\b", "> 4"), (r"> 60\b", "> 0"))
 
@@ -95,7 +97,7 @@ def test_rules_on_a_fleet_are_fired_by_real_faults(cluster: Cluster, tmp_path: P
     pages = {agent: f"127.0.0.1:{port}" for agent, port in ports.items()}
     wire = Wire(("127.0.0.1", redis_server.port))
     table = tmp_path / "lake" / "home"
-    settings = config(name, tmp_path, cluster, "assignment = 'seat'")
+    settings = config(name, tmp_path, cluster, SETTINGS)
     settings += f'[membership]\nkind = "redis"\nurl = "redis://127.0.0.1:{redis_server.port}/0"\n'
     cut_off = {"AZIMUTH_FLEET_MEMBERSHIP__URL": f"redis://127.0.0.1:{wire.port}/0"}
     prometheus = Prometheus(tmp_path, {"fleet": list(pages.values())})
@@ -114,7 +116,7 @@ def test_rules_on_a_fleet_are_fired_by_real_faults(cluster: Cluster, tmp_path: P
         try:
             fleet.start("a", http=pages["a"])
             fleet.start("b", http=pages["b"], more={**cut_off, "AZIMUTH_FLEET_MEMBERSHIP__KIND": "redis"})
-            with Feed({cluster.bootstrap_servers: topics}, 0.3):
+            with Feed({cluster.bootstrap_servers: topics}, 0.3, '{"at": %s}'):
                 wait_until(lambda: prometheus.answers("azimuth_fleet_ready == 1", 2), 90, "both agents are ready")
                 wait_until(lambda: prometheus.answers("azimuth_fleet_agents == 2", 2), 60, "both see both")
                 wait_until(lambda: table.exists() and len(arrivals(table)) == TOPICS, 60, "all topics are written")
@@ -123,12 +125,15 @@ def test_rules_on_a_fleet_are_fired_by_real_faults(cluster: Cluster, tmp_path: P
                 with second:
                     second.start("a", http=pages["c"])
                     fires("AzimuthFleetAgentIsolated", "AzimuthFleetAgentNotReady", "AzimuthFleetProblems")
-                rows = pa.Table.from_pylist([{"topic": "t", "partition": 0, "offset": 0}], schema=SCHEMA)
-                write_deltalake(quarantine_of(str(table)), rows)
+                bad = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+                for topic in topics:
+                    bad.produce(topic, b"no JSON")
+                assert bad.flush(60) == 0
+                fires("AzimuthFleetQuarantine")
                 wire.cut()
                 fires("AzimuthFleetMembershipAway", "AzimuthFleetViewsDiffer")
                 fleet.kill("b")
-                fires("AzimuthFleetRebalances", "AzimuthFleetQuarantine")
+                fires("AzimuthFleetRebalances")
                 table.rename(tmp_path / "lake" / "away")
                 table.write_text("no folder")
                 fires("AzimuthFleetCommitsNothing", "AzimuthFleetLag")

@@ -24,6 +24,7 @@ STATUS: dict[str, Any] = {
     "lanes": 1,
     "consumers": 1,
     "rows": 12,
+    "bad_records": 4,
     "commits": 3,
     "committed_at": 1767225600.0,
     "rebalances": 2,
@@ -69,6 +70,12 @@ def get(live: LiveServer, path: str, method: str = "GET") -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
+def test_a_quarantine_that_is_not_counted_yet_is_no_zero(live: LiveServer, status: dict[str, Any]) -> None:
+    """The count takes a minute: an alert on it would take the first count for new bad records."""
+    status["quarantined"] = None
+    assert "azimuth_fleet_quarantined" not in get(live, "metrics")[1]
+
+
 def test_page_status_metrics_and_probes_answer(live: LiveServer) -> None:
     """A living agent that reads is healthy and ready, and Prometheus finds its numbers."""
     assert get(live, "")[1].startswith("<!doctype html>")
@@ -83,6 +90,7 @@ def test_page_status_metrics_and_probes_answer(live: LiveServer) -> None:
     assert "azimuth_fleet_cross_zone_bytes_total 300.0" in metrics
     assert "azimuth_fleet_cross_zone_share 0.75" in metrics
     assert "azimuth_fleet_quarantined 9.0" in metrics
+    assert "azimuth_fleet_bad_records_total 4.0" in metrics
     assert "azimuth_fleet_ready 1.0" in metrics
     assert 'azimuth_fleet_standing{standing="member"} 1.0' in metrics
     assert 'azimuth_fleet_standing{standing="isolated"} 0.0' in metrics
