@@ -7,9 +7,10 @@ topic that is always a few records behind is as young as these records are.
 Source: Burrow's table of ends; kafka-lag-exporter interpolates in the same way.
 """
 
+import math
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -17,8 +18,10 @@ from spark_sink.ranges.batch_offset import TopicPartition
 AtTimes = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int | None]]
 """Asks the cluster for the first offset of each partition at or after a time in ms since 1970."""
 
-_EARLIER_S = (60.0, 600.0, 3600.0, 6 * 3600.0, 86_400.0)
-"""A backlog from before the first look is sorted by these ages: one request to each broker for each."""
+_DATED_S = (1.0, 7 * 86_400.0)
+"""A backlog from before the first look gets an age between these."""
+_STEPS = 8
+"""Each is one request to each broker, and halves the ratio of the bounds as a power: in the end it is 1.054."""
 _MOST = 64
 """Marks of a partition. Above that every second one is dropped: what is old is known less exactly."""
 
@@ -80,9 +83,9 @@ class UnreadAges:
         Returns:
             Seconds by topic, 0 where nothing is unread: the age of its oldest unread record.
         """
-        late = [key for key, at in positions.items() if key not in self._marks and at < ends.get(key, at)]
+        late = {key: at for key, at in positions.items() if key not in self._marks and at < ends.get(key, at)}
         if late and self._at_times is not None:
-            self._date(late, self._at_times)
+            self._date(late, ends, self._at_times)
         found: dict[str, float] = {}
         for key, at in positions.items():
             if key in ends:
@@ -94,12 +97,27 @@ class UnreadAges:
         kept = set(keys)
         self._marks = {key: marks for key, marks in self._marks.items() if key in kept}
 
-    def _date(self, keys: Sequence[TopicPartition], at_times: AtTimes) -> None:
-        for age_s in _EARLIER_S:
-            stamp_s = self._wall() - age_s
-            for key, offset in at_times(dict.fromkeys(keys, round(stamp_s * 1000))).items():
-                if offset is not None:
-                    self.written(key, offset, stamp_s)
+    def _date(self, late: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], at_times: AtTimes) -> None:
+        """Bisect the age of each oldest unread record, and take up the nearest marks on both sides.
+
+        A few fixed ages are not enough: after a silence the record of a moment ago would be as old as the nearest one.
+        """
+        wall_s, bounds = self._wall(), dict.fromkeys(late, _DATED_S)
+        older: dict[TopicPartition, Mark] = {}
+        younger: dict[TopicPartition, Mark] = {}
+        for _ in range(_STEPS):
+            ages = {key: math.sqrt(least * most) for key, (least, most) in bounds.items()}
+            asked = {key: round((wall_s - age_s) * 1000) for key, age_s in ages.items()}
+            for key, offset in at_times(asked).items():
+                mark = Mark(wall_s - ages[key], ends[key] if offset is None else offset)
+                least, most = bounds[key]
+                if mark.end <= late[key]:
+                    older[key], bounds[key] = mark, (least, ages[key])
+                else:
+                    younger[key], bounds[key] = mark, (ages[key], most)
+        for marks in (older, younger):
+            for key, mark in marks.items():
+                self.written(key, mark.end, mark.at_s)
 
     def _age(self, key: TopicPartition, at: int, end: int) -> float:
         now = self._clock()
