@@ -106,7 +106,7 @@ class Capacity:
         hot = int(view.lag[view.states == PartitionState.HOT].max())
         return Proposal(
             workers=kept,
-            reason=f"{kept} workers: {hot} records wait in a partition too hot for one worker, whose reader must hold "
+            reason=f"{_chosen(kept)}: {hot} records wait in a partition too hot for one worker, whose reader must hold "
             f"fewer others, or retention deletes some unread; {proposal.workers} would do for all else",
         )
 
@@ -233,9 +233,13 @@ class Capacity:
     def _reason(self, view: View, needed: F64, deadline_s: float, workers: int) -> str:
         rate = view.worker_rate or math.inf
         return (
-            f"{workers} workers: {view.lag_total} records wait and {view.arriving.sum():.0f} a second come; "
-            f"{needed.sum():.0f} a second must be read within {deadline_s:.0f} s, and one worker reads {rate:.0f}"
+            f"{_chosen(workers)}: {view.lag_total} records wait and {view.arriving.sum():.0f} a second come; to read "
+            f"them within {deadline_s:.0f} s takes {needed.sum():.0f} a second, and one worker reads {rate:.0f}"
         )
+
+
+def _chosen(workers: int) -> str:
+    return f"the policy chooses {workers} worker{'' if workers == 1 else 's'}"
 
 
 def workers_for(work: F64, rate: float) -> int:

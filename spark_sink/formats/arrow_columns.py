@@ -14,6 +14,7 @@ MakeArray = Callable[[Sequence[Any], pa.DataType], pa.Array]
 
 UNFIT = (pa.ArrowException, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
 _EMPTY: Row = {}
+_SPELLED = {pa.int8(): "byte", pa.int16(): "short", pa.int32(): "int", pa.int64(): "bigint", pa.bool_(): "boolean"}
 
 
 def columns_of(rows: Sequence[Row | None], schema: pa.Schema, make: MakeArray) -> tuple[list[pa.Array], dict[int, Bad]]:
@@ -55,7 +56,8 @@ def _column(values: Sequence[Any], field: pa.Field, bad: dict[int, Bad], make: M
         try:
             arrays.append(make([value], field.type))
         except UNFIT as error:
-            text = f"column {field.name!r}: {str(value)[:100]!r} is no {field.type} ({error})"
+            kind = _SPELLED.get(field.type, field.type)
+            text = f"column {field.name!r}: {str(value)[:100]!r} does not fit its type {kind}: {error}"
             bad.setdefault(number, Bad("WrongType", text))
             arrays.append(pa.nulls(1, field.type))
     # Values that fit one by one form a column, even if they do not fit in one call.

@@ -43,7 +43,7 @@ class JsonArrays:
         if pa.types.is_string(kind) and self._texts and not kinds <= {str}:
             return pa.array([one if one is None or type(one) is str else _text(one) for one in values], kind)
         if not kinds <= _allowed(kind):
-            raise TypeError(f"JSON has {sorted(_NAMES[one] for one in kinds)} here")
+            raise TypeError(f"JSON has {' and '.join(sorted({_NAMES[one] for one in kinds}))} here")
         for check, convert in _CONVERSIONS:
             if check(kind):
                 return convert(self, values, kind, kinds)

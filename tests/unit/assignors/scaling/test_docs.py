@@ -23,6 +23,7 @@ def test_the_decision_of_the_example() -> None:
         exec(block("python"), {})  # noqa: S102 -- our own text
     workers, reason = printed.getvalue().split(" ", 1)
     assert 4 <= int(workers) <= 12
+    assert reason.startswith(f"the policy chooses {workers} workers: ")
     assert "3200 a second come" in reason
 
 

@@ -92,6 +92,19 @@ def test_every_record_is_there_once_good_or_with_its_reason(values: list[bytes |
             assert row["id"] is None
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b'{"id": "five"}', "column 'id': 'five' does not fit its type bigint: JSON has a string here"),
+        (b'{"place": 5}', "column 'place': '5' does not fit its type struct<"),
+    ],
+)
+def test_a_wrong_type_is_named_as_the_schema_spells_it(value: bytes, text: str) -> None:
+    """The reason is what a person reads in `azimuth quarantine show`."""
+    [row] = decode_batch(raw([value]), JsonDecoder(COLUMNS)).to_pylist()
+    assert row[COLUMN]["error_text"].startswith(text)
+
+
 def test_a_bad_row_is_null_in_every_column() -> None:
     """Half a record would be worth nothing."""
     batch = decode_batch(raw([b'{"id": 7, "at": "yesterday"}']), JsonDecoder(COLUMNS))
