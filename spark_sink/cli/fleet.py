@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,7 +81,9 @@ def _print(found: "FleetStatus") -> None:
     for label, one in sorted(late, key=lambda pair: (-(pair[1].lag or 0), pair[0]))[:_LATE]:
         since = "" if one.lag_s is None else f", the oldest unread is {one.lag_s:.0f} s old"
         rate = "" if one.rate is None else f", {one.rate:,.0f} a second written"
-        console.print(f"  {label}: {one.lag:,} records{since}{rate}", soft_wrap=True)
+        console.print(
+            f"  {label}: {one.lag:,} records{since}{rate}{_read_by(value['topics'].get(label))}", soft_wrap=True
+        )
     for label, pause in sorted(found.paused.items()):
         console.print(f"paused: {label}{described(pause)}", soft_wrap=True)
     for line in value["lines"]:
@@ -95,6 +98,14 @@ def _print(found: "FleetStatus") -> None:
             console.print(f"   {_scaled(line['published'])}", soft_wrap=True)
     for problem in value["problems"]:
         console.print(f"! {problem}", soft_wrap=True)
+
+
+def _read_by(agents: Sequence[str] | None) -> str:
+    """Name the agents whose logs have the reason of a lag; none of a topic that appeared meanwhile."""
+    if not agents:
+        return ""
+    more = f" and {len(agents) - _NAMED} more" if len(agents) > _NAMED else ""
+    return f", read by {', '.join(agents[:_NAMED])}{more}"
 
 
 def _scaled(published: dict[str, Any]) -> str:

@@ -49,7 +49,8 @@ def _outcome(positions: int, *, apply: bool) -> str:
     if apply and positions:
         return (
             f"{positions} positions were set back\n"
-            "start the agents: they read again from these positions; `azimuth sink` and queries need a new checkpoint"
+            "start the agents, or resume the topic: they read again from these positions; `azimuth sink` and queries "
+            "need a new checkpoint"
         )
     if apply:
         return "no position was set back\nstart the agents again"

@@ -316,7 +316,8 @@ class DeltaLakeTable:
             # Later reads and commits of this process may be lost, so the caller starts again. Raised once.
             raise TableError(
                 f"{self._uri}: `azimuth rewind` set the positions back while this process was running; nothing was "
-                "written. Start it again, a Spark query with a new checkpoint: it continues from the new positions"
+                "written. Agents of a fleet continue from the new positions by themselves; start other processes "
+                "again, a Spark query with a new checkpoint"
             )
         if not self._restored:
             refuse_restored(self._uri, self._log, self._group)

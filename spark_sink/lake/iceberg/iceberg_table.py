@@ -357,7 +357,8 @@ class IcebergTable:
         if self._rewinds not in {None, self._state.rewinds}:
             raise TableError(
                 f"{self.name}: `azimuth rewind` set the positions back while this process was running; nothing was "
-                "written. Start it again, a Spark query with a new checkpoint: it continues from the new positions"
+                "written. Agents of a fleet continue from the new positions by themselves; start other processes "
+                "again, a Spark query with a new checkpoint"
             )
 
     def _group_state(self) -> GroupState:

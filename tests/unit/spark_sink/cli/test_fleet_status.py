@@ -4,9 +4,22 @@ import pytest
 
 from assignors.fleet import Agent, FleetTopic, FleetWorkers, Membership, View, decide, explain
 from spark_sink.cli import fleet
+from spark_sink.fleet.fleet_lag import TopicFigures
 from spark_sink.fleet.fleet_status import FleetStatus
 
 TOPIC = FleetTopic("c", "id-1", "orders", "home")
+
+
+@pytest.mark.parametrize(("agents", "more"), [("a", ""), ("abc", ""), ("abcde", " and 2 more")])
+def test_a_late_topic_names_its_readers(agents: str, more: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table may refuse the rows of a topic: only its agents' logs have the reason."""
+    decision = decide(View(tuple(Agent(one) for one in agents), 1), [TOPIC], FleetWorkers(default=len(agents)))
+    readers = list(decision.workers[TOPIC.identity])
+    figures = {TOPIC.label: TopicFigures(lag=7, lag_s=3.0, rate=0.0)}
+    membership = Membership(view=decision.view, beats={})
+    fleet._print(FleetStatus(membership=membership, decision=decision, lines=(), problems=(), figures=figures))
+    [late] = [line for line in capsys.readouterr().out.splitlines() if "home/orders: 7 records" in line]
+    assert late.endswith(f", read by {', '.join(readers[:3])}{more}")
 
 
 @pytest.mark.parametrize(

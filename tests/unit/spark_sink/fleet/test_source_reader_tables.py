@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from spark_sink import positions
 from spark_sink.errors import TableError
@@ -15,6 +16,7 @@ from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.fleet.writer_tables import Committed, LandedFiles
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
+from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.row_options import RowOptions
 from tests.unit.spark_sink.fleet.scripted import Client, Record, pause, read, some
 from tests.waiting import wait_until
@@ -121,6 +123,42 @@ def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.M
     for topic, count in (("x", 9), ("y", 7)):
         report = verify(str(tmp_path / topic), "g")
         assert (report.rows, report.duplicates, report.missing) == (count, 0, 0)
+
+
+def test_agents_of_a_fleet_go_on_after_a_rewind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One refusal, and the same process reads again from the new positions; the message says so."""
+    table = str(tmp_path / "x")
+    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.2)
+    said: list[str] = []
+    refuse = SourceReader._refuse
+
+    def note(reader: SourceReader, labels: Collection[str], error: Exception) -> None:
+        said.append(str(error))
+        refuse(reader, labels, error)
+
+    monkeypatch.setattr(SourceReader, "_refuse", note)
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x")
+        return some("x", 0, 5)
+
+    def set_back(client: Client) -> list[Record]:
+        wait_until(lambda: positions(table, "g") == {("x", 0): 5})
+        DeltaTable(table).restore(0)
+        rewind(table, "g", apply=True)
+        assert positions(table, "g") == {("x", 0): 0}
+        client.held["x"] = 99
+        return some("x", 5, 7)
+
+    def again(client: Client) -> list[Record]:
+        time.sleep(0.3)
+        return some("x", 0, 7) if client.held["x"] == 0 else []
+
+    read(monkeypatch, tmp_path / "{topic}", 12, join, pause, set_back, pause, *[again] * 9)
+    report = verify(table, "g")
+    assert (report.rows, report.duplicates, report.missing) == (7, 0, 0)
+    assert len(said) == 1
+    assert "Agents of a fleet continue from the new positions by themselves" in said[0]
 
 
 def test_a_table_that_cannot_be_made_holds_up_no_topic_of_another(
