@@ -20,7 +20,7 @@ from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.stored_files import IcebergFiles
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.matching_tables import refuse_quarantine
-from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
+from spark_sink.lake.table_storage import Storage, is_iceberg, no_delta_table, table_uri
 
 _ATTEMPTS = 5
 
@@ -107,6 +107,6 @@ def _refused(uri: str) -> Iterator[None]:
     try:
         yield
     except TableNotFoundError as error:
-        raise TableError(f"{uri}: there is no Delta table") from error
+        raise TableError(no_delta_table(uri)) from error
     except (DeltaError, OSError, pa.ArrowException, OverflowError, ValueError, TableError) as error:
         raise TableError(f"{uri}: the table was not repaired: {plain(error)}") from error

@@ -106,6 +106,15 @@ def looks_iceberg(table: str) -> bool:
     return "/" not in table and table.count(".") > 1 and not Path(table).exists()
 
 
+def no_delta_table(uri: str) -> str:
+    """Return a sentence about an absent Delta table, which may be the name of an Iceberg table without its prefix."""
+    name = uri.rpartition("/")[2]
+    hint = (
+        f"; an Iceberg table has the address {ICEBERG}{name}, or options of its catalog" if looks_iceberg(name) else ""
+    )
+    return f"{uri}: there is no Delta table{hint}"
+
+
 def split_address(text: str) -> SplitResult:
     """Return the parts of an address.
 

@@ -22,7 +22,7 @@ from spark_sink.lake.iceberg.stored_state import GroupState
 from spark_sink.lake.positions import groups, parse_group, transactions
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_dataset import table_dataset
-from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
+from spark_sink.lake.table_storage import Storage, is_iceberg, no_delta_table, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
 Run = tuple[int, int]
@@ -223,7 +223,7 @@ def verify(
         if accounted is None:
             accounted = scan(quarantine_records(uri, log, storage_options, COLUMNS))
     except TableNotFoundError as error:
-        raise TableError(f"{uri}: there is no Delta table") from error
+        raise TableError(no_delta_table(uri)) from error
     except (DeltaError, OSError, KeyError, OverflowError, ValueError) as error:
         raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
     own = parse_group(kept, name)

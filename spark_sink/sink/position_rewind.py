@@ -33,7 +33,7 @@ from spark_sink.lake.positions import (
 )
 from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.lake.table_dataset import rows_where
-from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
+from spark_sink.lake.table_storage import Storage, is_iceberg, no_delta_table, table_uri
 from spark_sink.lake.verification import named_group, scan_table
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.iceberg_rewind import rewind_iceberg
@@ -79,7 +79,7 @@ def rewind(
         return rewind_iceberg(table, group, storage or {}, apply=apply, tell=tell)
     uri, options = table_uri(table), dict(storage or {}) or None
     if not DeltaTable.is_deltatable(uri, options):
-        raise TableError(f"{uri}: there is no Delta table")
+        raise TableError(no_delta_table(uri))
     try:
         handle = DeltaTable(uri, storage_options=options)
         log = TransactionLog(uri, storage)

@@ -22,7 +22,7 @@ from spark_sink.lake.parquet_landing import Landing, Layout
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_dataset import rows_where
-from spark_sink.lake.table_storage import Storage, filesystem, is_iceberg, table_uri
+from spark_sink.lake.table_storage import Storage, filesystem, is_iceberg, no_delta_table, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import ATTEMPTS
 
@@ -198,7 +198,7 @@ def _replay(place: _Place, part: pa.Table, repair: Repair | None) -> Replayed:
 def _snapshot(handle: DeltaLakeTable) -> Snapshot:
     snapshot = handle.refresh()
     if snapshot is None:
-        raise TableError(f"{handle.name}: there is no Delta table")
+        raise TableError(no_delta_table(handle.name))
     return snapshot
 
 

@@ -19,7 +19,7 @@ from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import groups, parse_group
 from spark_sink.lake.restored_tables import refuse_restored
 from spark_sink.lake.table_dataset import table_dataset
-from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, table_uri
+from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, no_delta_table, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _delta(address: str, storage: Storage) -> StoredTable:
     uri, options = table_uri(address), dict(storage) or None
     try:
         if not DeltaTable.is_deltatable(uri, options):
-            raise TableError(f"{uri}: there is no Delta table")
+            raise TableError(no_delta_table(uri))
         handle = DeltaTable(uri, storage_options=options)
         schema = normal_schema(arrow_columns(handle.schema()))
     except (DeltaError, OSError) as error:

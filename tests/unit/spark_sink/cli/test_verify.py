@@ -122,6 +122,13 @@ def test_doubles_name_the_command_that_removes_them(azimuth: Callable[..., Done]
     assert azimuth("repair", "/none").stderr == "azimuth: /none: there is no Delta table\n"
 
 
+@pytest.mark.parametrize("command", ["verify", "repair", "rewind", "quarantine list"])
+def test_the_name_of_an_iceberg_table_alone_gets_its_address(azimuth: Callable[..., Done], command: str) -> None:
+    """Settings have `table = "lake.raw.flights"`, so this is what a person tries first."""
+    said = azimuth(*command.split(), "lake.raw.flights").stderr
+    assert "there is no Delta table; an Iceberg table has the address iceberg://lake.raw.flights, or options of" in said
+
+
 def test_doubles_in_the_quarantine_are_named(azimuth: Callable[..., Done], tmp_path: Path) -> None:
     """They count like those of the table, for the exit code, too."""
     table = _table(tmp_path / "t", [0, 1, 2, 4, 5])
