@@ -1,6 +1,7 @@
 """Commands, and `--check`, against brokers that want a password and allow only what a rule allows."""
 
 import contextlib
+import io
 import json
 import secrets
 import signal
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
+from assignors.scaling.workers_topic_client import WorkersPublisher
 from spark_sink.claimed import ClaimedSettings
 from spark_sink.claimed import build as build_job
 from spark_sink.cli import main
@@ -200,9 +203,9 @@ class Probe:
         file.write_text("\n".join([*lines, f"[{table}]", *kafka]))
         return str(file)
 
-    def fleet(self) -> str:
+    def fleet(self, *more: str) -> str:
         """Write the file of a fleet."""
-        lines = [f'name = "{FLEET}"', f'table = "{self.tmp}/fleet/{{topic}}"', "[sources.home]"]
+        lines = [f'name = "{FLEET}"', f'table = "{self.tmp}/fleet/{{topic}}"', *more, "[sources.home]"]
         lines += [f'bootstrap_servers = "{self.cluster.bootstrap_servers}"', f'topics = ["{OPEN}"]']
         return self.file("fleet.toml", *lines, table="sources.home.kafka")
 
@@ -293,17 +296,23 @@ def run_agent(probe: Probe) -> None:
 
 
 def run_fleet_status(probe: Probe) -> None:
-    """The live agents, and the topics of their sources; a fleet without agents is a problem of its own."""
-    file = Path(probe.fleet())
+    """The live agents, their topics, and the autoscaler's numbers; a fleet without agents is a problem of its own."""
+    admin: dict[str, Any] = {"bootstrap.servers": probe.cluster.bootstrap_servers, **client("admin", ADMIN)}
+    scaled = ScaledTopic(str(AdminClient(admin).list_topics(timeout=10).cluster_id), FLEET, OPEN)
+    WorkersPublisher(admin, WORKERS).publish(scaled, WorkersRecord(workers=2, at_ms=1))
+    file = Path(probe.fleet("[workers]", f'topic = "{WORKERS}"'))
     settings = FleetSettings.load(file, agent="live")
     kafka = {**settings.sources["home"].kafka, **client("admin", ADMIN)}
     home = settings.sources["home"].model_copy(update={"kafka": kafka})
     live = members(settings.model_copy(update={"sources": {"home": home}})).start()
     try:
         wait_until(lambda: live.state().view is not None)
-        _run_main("fleet", "status", "--config", str(file))
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            _run_main("fleet", "status", "--config", str(file), "--explain", OPEN, "--json")
     finally:
         live.close()
+    [line] = json.loads(said.getvalue())["lines"]
+    assert line["published"]["workers"] == 2
 
 
 def run_autoscale(probe: Probe, *more: str) -> None:
@@ -374,9 +383,9 @@ RUNS: dict[str, Callable[[Probe], None]] = {
     "plan --group": run_plan,
     "claims run": run_claims,
     "agent": run_agent,
-    "fleet status": run_fleet_status,
     "autoscale": run_autoscale,
-    "autoscale --apply": lambda probe: run_autoscale(probe, "--apply"),
+    "autoscale --apply": lambda probe: run_autoscale(probe, "--apply"),  # creates the workers topic
+    "fleet status": run_fleet_status,
     "sink": run_sink,
     "quarantine publish": run_publish,
     "pause": run_pause,
@@ -402,8 +411,19 @@ def filled(guarded: Cluster) -> Cluster:
         producer.produce(OPEN, str(number))
     assert not producer.flush(30)
     with contextlib.closing(Consumer({**config, "group.id": COMMITTED})) as consumer:
-        consumer.commit(offsets=[TopicPartition(OPEN, one, 0) for one in range(2)], asynchronous=False)
+        wait_until(lambda: _commits(consumer))
     return guarded
+
+
+def _commits(consumer: Consumer) -> bool:
+    """Commit the beginning, unless the group's coordinator still loads."""
+    try:
+        consumer.commit(offsets=[TopicPartition(OPEN, one, 0) for one in range(2)], asynchronous=False)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+            return False
+        raise
+    return True
 
 
 @pytest.mark.parametrize("command", RUNS)
