@@ -362,4 +362,4 @@ def _labels(lanes: Mapping[Lane, frozenset[FleetTopic]]) -> set[str]:
 
 def _some(labels: set[str]) -> str:
     named = ", ".join(sorted(labels)[:_NAMED])
-    return f"{len(labels)} topics: {named}{', ...' if len(labels) > _NAMED else ''}"
+    return f"{len(labels)} topic{'' if len(labels) == 1 else 's'}: {named}{', ...' if len(labels) > _NAMED else ''}"

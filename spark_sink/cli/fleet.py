@@ -81,9 +81,8 @@ def _print(found: "FleetStatus") -> None:
     for label, one in sorted(late, key=lambda pair: (-(pair[1].lag or 0), pair[0]))[:_LATE]:
         since = "" if one.lag_s is None else f", the oldest unread is {one.lag_s:.0f} s old"
         rate = "" if one.rate is None else f", {one.rate:,.0f} a second written"
-        console.print(
-            f"  {label}: {one.lag:,} records{since}{rate}{_read_by(value['topics'].get(label))}", soft_wrap=True
-        )
+        records = f"{one.lag:,} record{'' if one.lag == 1 else 's'}"
+        console.print(f"  {label}: {records}{since}{rate}{_read_by(value['topics'].get(label))}", soft_wrap=True)
     for label, pause in sorted(found.paused.items()):
         console.print(f"paused: {label}{described(pause)}", soft_wrap=True)
     for line in value["lines"]:

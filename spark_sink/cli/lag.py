@@ -144,7 +144,7 @@ def _lag_of_fleet(file: Path, options: dict[str, str], *, as_json: bool) -> NoRe
     if as_json:
         typer.echo(json.dumps(values))
     else:
-        known = f"{total} records behind" if unknown < len(settings.sources) else "lag unknown"
+        known = f"{counted(total, 'record')} behind" if unknown < len(settings.sources) else "lag unknown"
         more = f"; the lag of {unknown} is unknown" if 0 < unknown < len(settings.sources) else ""
         typer.echo(f"fleet {settings.name!r}: {known}, {counted(len(settings.sources), 'source')}{more}")
     raise typer.Exit(2 if unknown else 0)
@@ -156,10 +156,9 @@ def _print(group: str, found: "Sequence[TopicLag]") -> None:
     for one in late:
         partition, records = one.worst
         mark = ", paused" if one.paused else ""
-        typer.echo(
-            f"{one.lag_records:>12}  {one.topic}  ({one.partitions} partitions, most in {partition}: {records}{mark})"
-        )
+        number = counted(one.partitions, "partition")
+        typer.echo(f"{one.lag_records:>12}  {one.topic}  ({number}, most in {partition}: {records}{mark})")
     paused = sum(one.paused for one in found)
     more = f", {paused} paused" if paused else ""
     total = sum(one.lag_records for one in late)
-    typer.echo(f"{group}: {total} records behind, in {len(late)} of {len(found)} topics{more}")
+    typer.echo(f"{group}: {counted(total, 'record')} behind, in {len(late)} of {len(found)} topics{more}")

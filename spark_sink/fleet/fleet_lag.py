@@ -208,12 +208,13 @@ def summary(figures: Mapping[str, TopicFigures]) -> str:
     if not figures:
         return "lag: unknown"
     known = [one.lag for one in figures.values() if one.lag is not None]
-    late = [records for records in known if records]
+    late = [lag for lag in known if lag]
     oldest = max((one.lag_s or 0.0 for one in figures.values()), default=0.0)
     rates = [one.rate for one in figures.values() if one.rate is not None]
-    parts = [f"lag: {sum(known):,} records in {len(late)} of {len(figures)} topics" if known else "lag: unknown"]
+    records = f"{sum(known):,} record{'' if sum(known) == 1 else 's'}"
+    parts = [f"lag: {records} in {len(late)} of {len(figures)} topics" if known else "lag: unknown"]
     parts += [f"the oldest unread is {oldest:.0f} s old"] if late else []
     parts += [f"{sum(rates):,.0f} records a second written"] if rates else []
     unknown = len(figures) - len(known)
-    parts += [f"the lag of {unknown} topics is unknown"] if known and unknown else []
+    parts += [f"the lag of {unknown} topic{'' if unknown == 1 else 's'} is unknown"] if known and unknown else []
     return ", ".join(parts)

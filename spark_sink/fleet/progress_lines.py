@@ -22,14 +22,18 @@ def progress(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     seconds = now["at"] - before.get("at", now["at"])
     rows = now["rows"] - before.get("rows", 0)
     rate = f" ({rows / seconds:.0f}/s)" if seconds > 0 else ""
-    line = f"{len(now['topics'])} topics, {rows} rows written{rate}{_behind(now)}"
+    line = f"{_counted(len(now['topics']), 'topic')}, {rows} rows written{rate}{_behind(now)}"
     if any(now["lag"].values()):
         line += f", the oldest unread record is {max(now.get('lag_s', {}).values(), default=0.0):.0f} s old"
     if now["standing"] != "member":
         line += f", {now['standing']}"
     if now["problems"]:
-        line += f", {len(now['problems'])} problems"
+        line += f", {_counted(len(now['problems']), 'problem')}"
     return line
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _behind(status: Mapping[str, Any]) -> str:
@@ -45,5 +49,5 @@ def _behind(status: Mapping[str, Any]) -> str:
         return ", lag unknown"
     slowest = sorted((behind, topic) for topic, behind in lag.items() if behind)[: -_NAMED - 1 : -1]
     named = f" ({', '.join(f'{topic} {behind}' for behind, topic in slowest)})" if slowest else ""
-    rest = f", lag of {len(unknown)} topics unknown" if unknown else ""
+    rest = f", lag of {_counted(len(unknown), 'topic')} unknown" if unknown else ""
     return f", {sum(lag.values())} behind{named}{rest}"

@@ -179,5 +179,8 @@ class WriterTable:
             if (place[0], error) not in self._reported:
                 self._reported.add((place[0], error))
                 # Without the text of the error, which may repeat a part of the value.
-                text = "%s: %s/%d offset %d goes to the quarantine (%s), and so do others of its kind"
+                text = (
+                    "%s: %s/%d offset %d goes to the quarantine (%s), and so do others of its kind; "
+                    "`azimuth quarantine show` prints the reasons"
+                )
                 log.warning(text, self.uri, *place, error, extra={"topic": place[0]})

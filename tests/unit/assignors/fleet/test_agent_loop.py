@@ -125,7 +125,7 @@ def test_what_starts_and_stops_is_said(caplog: pytest.LogCaptureFixture) -> None
         watch.sighting = of("s", "t0", "u")
         made.step()
     assert "'a' starts 9 topics: s/t0, s/t1, s/t2, s/t3, s/t4, ..." in caplog.text
-    assert "'a' starts 1 topics: s/u" in caplog.text
+    assert "'a' starts 1 topic: s/u" in caplog.text
     assert "'a' stops 8 topics: s/t1, s/t2, s/t3, s/t4, s/t5, ..." in caplog.text
 
 

@@ -122,7 +122,7 @@ def test_the_lag_of_a_fleet_is_one_line() -> None:
     }
     assert summary(found) == (
         "lag: 1,200 records in 1 of 3 topics, the oldest unread is 3 s old, 15 records a second written, the lag of 1 "
-        "topics is unknown"
+        "topic is unknown"
     )
 
 

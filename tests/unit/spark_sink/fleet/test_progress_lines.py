@@ -26,7 +26,7 @@ def test_an_idle_agent_says_nothing() -> None:
 def test_what_is_not_well_is_in_the_line() -> None:
     """Also where no row came."""
     line = progress(status(100, 50), status(110, 50, standing="unreachable", problems=["p"]))
-    assert line == "2 topics, 0 rows written (0/s), 0 behind, unreachable, 1 problems"
+    assert line == "2 topics, 0 rows written (0/s), 0 behind, unreachable, 1 problem"
 
 
 def test_the_first_line_has_no_rate() -> None:
@@ -39,7 +39,7 @@ def test_unknown_lag_is_never_called_zero() -> None:
     assert progress({}, status(110, 0, {})) == "2 topics, 0 rows written, lag unknown"
     line = progress({}, status(110, 0, {"s/x": 7}, lag_s={"s/x": 2.0}))
     assert line is not None
-    assert line.startswith("2 topics, 0 rows written, 7 behind (s/x 7), lag of 1 topics unknown, ")
+    assert line.startswith("2 topics, 0 rows written, 7 behind (s/x 7), lag of 1 topic unknown, ")
 
 
 def test_an_agent_without_topics_says_nothing_of_lag() -> None:
