@@ -33,12 +33,15 @@ class Quarantined:
         self._count = BackgroundValue[int | None](self._add_up, None, _EVERY_S)
 
     def __call__(self) -> int | None:
-        """Return the last count; None if there is none yet."""
+        """Return the last count; None if there is none yet, or no table."""
         return self._count()
 
     def _add_up(self) -> int | None:
+        tables = self._tables()
+        if not tables:
+            return None  # an agent that starts has none yet, and a zero would stand for a minute
         try:
-            return sum(quarantined_rows(quarantine_of(table), self._storage) for table in self._tables())
+            return sum(quarantined_rows(quarantine_of(table), self._storage) for table in tables)
         except (DeltaError, OSError, TableError) as error:
             log.info("fleet: quarantines not counted: %s", error)
             return self._count.last
