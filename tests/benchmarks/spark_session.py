@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource
+from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, KafkaGroupSource
 from tests.benchmarks.spark_report import peer_jars
 
 # pyspark leaves sockets open and uses what Python has deprecated.
@@ -21,7 +21,7 @@ MARKS = [
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
-    """Open a session with an agent's heap, our source and sink, and the peer's jars if they are available."""
+    """Open a session with an agent's heap, our source and sinks, and the peer's jars if they are available."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     config: dict[str, bool | float | int | str | None] = {
         "spark.driver.memory": "768m",
@@ -33,6 +33,7 @@ def session() -> Iterator[SparkSession]:
     spark = SparkSession.builder.master("local[2]").config(map=config).getOrCreate()
     spark.dataSource.register(KafkaGroupSource)
     spark.dataSource.register(DeltaExactlyOnceSink)
+    spark.dataSource.register(IcebergExactlyOnceSink)
     try:
         yield spark
     finally:

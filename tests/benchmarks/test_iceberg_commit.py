@@ -1,8 +1,5 @@
 """The cost of a commit to an Iceberg table as it ages, with many positions, beside pyiceberg's own appends."""
 
-import json
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -17,13 +14,13 @@ from pyiceberg.catalog import load_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.table_contract import Change
 from spark_sink.ranges.batch_offset import TopicPartition
+from tests.benchmarks.lake_report import save
 from tests.table_kinds import ADDRESS, SCHEMA, iceberg_file, peer, rows_of, warehouse
 
 pytestmark = pytest.mark.benchmark
 
 POSITIONS, COMMITS, PEER_COMMITS, WINDOW = 20_000, 1_000, 120, 50
 KEY = TopicPartition("t", 0)
-OUTPUT = Path(__file__).parents[2] / "build" / "bench" / "iceberg_commit.json"
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -65,8 +62,7 @@ def test_a_commit_costs_the_same_as_the_table_ages(tmp_path: Path) -> None:
     """Ours has 20,000 positions and beginnings in every version; the peer keeps none, and also writes its file."""
     taken = {"iceberg-exactly-once": _ours(tmp_path), "pyiceberg append": _plain(tmp_path)}
     result = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "versions": {name: version(name) for name in ("pyiceberg", "pyarrow")},
+        "pyiceberg": version("pyiceberg"),
         "positions": POSITIONS,
         "metadata_bytes": Path(peer(tmp_path).metadata_location.removeprefix("file://")).stat().st_size,
         "cpu_ms": {
@@ -81,6 +77,4 @@ def test_a_commit_costs_the_same_as_the_table_ages(tmp_path: Path) -> None:
             for name, times in taken.items()
         },
     }
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    OUTPUT.write_text(json.dumps(result, indent=2))
-    print(json.dumps(result, indent=2))  # noqa: T201 -- a benchmark reports what it measured
+    save("commit to an aged Iceberg table", result)

@@ -1,9 +1,6 @@
 """What 1 to 32 writers of one table get done, in both formats, beside the plain appends of delta-rs and pyiceberg."""
 
-import json
 import multiprocessing
-import os
-import platform
 import statistics
 from importlib.metadata import version
 from pathlib import Path
@@ -11,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_sink.lake.verification import verify
+from tests.benchmarks.lake_report import save
 from tests.benchmarks.lake_writers import ROWS, Case, Wrote, address, create, run
 
 pytestmark = pytest.mark.benchmark
@@ -19,7 +17,6 @@ KINDS = ("delta", "delta-rs append", "iceberg", "pyiceberg append")
 WRITERS = (1, 2, 4, 8, 16, 32)
 ROUNDS, SECONDS = 3, 2.0
 _PATIENCE_S = 120.0
-OUTPUT = Path(__file__).parents[2] / "build" / "bench" / "lake.json"
 
 
 def _measure(kind: str, root: Path, writers: int) -> dict[str, float]:
@@ -63,16 +60,13 @@ def test_writers_of_one_table_share_it(tmp_path: Path) -> None:
         }
         for kind, by_writers in found.items()
     }
-    result = {
-        "contention": {
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-            "versions": {name: version(name) for name in ("deltalake", "pyiceberg", "pyarrow")},
+    save(
+        "writers of one table",
+        {
+            "versions": {name: version(name) for name in ("deltalake", "pyiceberg")},
             "rounds": ROUNDS,
             "seconds": SECONDS,
             "rows_of_a_commit": ROWS,
             "medians": medians,
-        }
-    }
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    OUTPUT.write_text(json.dumps(result, indent=1))
-    print(json.dumps(result, indent=1))  # noqa: T201 -- a benchmark reports what it measured
+        },
+    )

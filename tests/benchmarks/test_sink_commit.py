@@ -1,8 +1,5 @@
 """The cost of a commit as a table ages, compared with appends of the same rows by deltalake's own writer."""
 
-import json
-import os
-import platform
 import statistics
 import time
 from importlib.metadata import version
@@ -18,11 +15,11 @@ from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
+from tests.benchmarks.lake_report import save
 
 pytestmark = pytest.mark.benchmark
 
 PARTITIONS, ROWS, COMMITS, WINDOW = 100, 10, 600, 100
-OUTPUT = Path(__file__).parents[2] / "build" / "bench" / "sink_commit.json"
 SCHEMA = normal_schema(arrow_schema(headers=False))
 
 
@@ -67,8 +64,7 @@ def test_a_commit_costs_the_same_as_the_table_ages(tmp_path: Path) -> None:
         taken["sink without compaction"].append(_commit(*loose, number))
         taken["write_deltalake"].append(_append(tmp_path / "peer", number))
     result = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "versions": {name: version(name) for name in ("deltalake", "pyarrow")},
+        "deltalake": version("deltalake"),
         "commits": COMMITS,
         "partitions": PARTITIONS,
         "rows_per_commit": PARTITIONS * ROWS,
@@ -82,6 +78,4 @@ def test_a_commit_costs_the_same_as_the_table_ages(tmp_path: Path) -> None:
             for name, times in taken.items()
         },
     }
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    OUTPUT.write_text(json.dumps(result, indent=2))
-    print(json.dumps(result, indent=2))  # noqa: T201 -- a benchmark says what it found
+    save("commit to an aged Delta table", result)

@@ -1,5 +1,6 @@
-"""From one large topic into a Delta table: landed by the reading tasks or through Spark's rows, raw or decoded.
+"""From one large topic into a table of either format: landed by the reading tasks or through Spark's rows.
 
+The values are raw or decoded.
 MB are those of keys and values in the topic; seconds are those of the batches (`triggerExecution`) of a warm session,
 the wall time with the start of the reader's process beside them. AZIMUTH_BENCH_TIMES sets how often the flights are
 written (10, 3.4 million records), AZIMUTH_BENCH_RUNS how often is measured after one run to warm up.
@@ -44,8 +45,10 @@ def _with_sql(spark: SparkSession, settings: AgentSettings) -> StreamingQuery:
 
 
 JSON = {"valueFormat": "json"}
+ICEBERG = "raw into Iceberg, landed by the tasks"
 WAYS: dict[str, tuple[Start, str, dict[str, str]]] = {
     "raw, landed by the tasks": (start, "direct", {}),
+    ICEBERG: (start, "direct", {}),
     "raw, through Spark": (start, "rows", {}),
     "JSON, landed by the tasks": (start, "direct", JSON),
     "JSON, through Spark": (start, "rows", JSON),
@@ -73,17 +76,19 @@ def test_one_large_topic_into_a_table(spark: SparkSession, cluster: Cluster, tmp
                 "landing": landing,
                 "source": source,
             }
+            if name == ICEBERG:
+                flags |= {"table": "lake.default.table", "table_format": "iceberg", "catalog": {"warehouse": str(root)}}
             settings = AgentSettings.load(None, flags)
             begun = time.perf_counter()
             query = begin(spark, settings)
             query.awaitTermination()
             wall = time.perf_counter() - begun
-            assert sum(positions(settings.table, settings.group).values()) == count
+            assert sum(positions(settings.tables, settings.group, settings.table_storage).values()) == count
             if not run:
-                report = verify(settings.table)
+                report = verify(settings.address, storage_options=settings.table_storage)
                 assert (report.rows, report.ok) == (count, True)
             seconds = sum(one["durationMs"]["triggerExecution"] for one in query.recentProgress) / 1000
-            size = sum(one.stat().st_size for one in (root / "table").glob("*.parquet"))
+            size = sum(one.stat().st_size for one in root.rglob("*.parquet"))
             if run:
                 found[name].append({"batch_s": seconds, "wall_s": wall, "table_MB": size / 1e6})
             shutil.rmtree(root)

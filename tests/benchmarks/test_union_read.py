@@ -1,6 +1,5 @@
 """The union of a table and Kafka: seconds to the first row, and records a second of what the table lacks."""
 
-import json
 import statistics
 import time
 from pathlib import Path
@@ -16,13 +15,12 @@ from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.source.union_read.union_reader import open_union
-from tests.benchmarks.spark_report import machine
+from tests.benchmarks.lake_report import save
 from tests.benchmarks.spark_topics import delete, flights, one_large_topic
 
 pytestmark = pytest.mark.benchmark
 
 PARTITIONS, TIMES, TAIL, ROUNDS = 6, 10, 100_000, 7
-OUTPUT = Path(__file__).parents[2] / "build" / "bench" / "union.json"
 
 
 def _land(cluster: Cluster, topic: str, records: int, path: str) -> None:
@@ -64,12 +62,9 @@ def test_the_first_row_and_the_tail(cluster: Cluster, tmp_path: Path) -> None:
     assert all(rows + stored == total for rows, _ in tails)
     delete(cluster, [topic])
     result = {
-        "machine": machine(),
         "table_rows": stored,
         "tail_rows": tails[0][0],
         "first_row_s": statistics.median(firsts),
         "tail_rows_a_second": statistics.median(rows / seconds for rows, seconds in tails),
     }
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    OUTPUT.write_text(json.dumps({"raw": result}, indent=2))
-    print(json.dumps(result, indent=2))  # noqa: T201 -- the figures
+    save("union read", result)
