@@ -34,19 +34,23 @@ def query(found: Union, sql: str) -> Iterator[pa.RecordBatchReader]:
         The result.
 
     Raises:
+        DataLossError, FetchError, SchemaError, TableError: as reading the union.
         OptionError: DuckDB is not installed, or refuses the query.
     """
     duckdb = _duckdb()
+    failed: list[Exception] = []
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(":memory:") as connection:
-        connection.execute(f"SET temp_directory = '{folder}'")
-        names = [*_stored(connection, found), _copied(connection, found, _UNREAD, found.unread())]
-        connection.execute(_view(names, found.schema.names))
         try:
+            connection.execute(f"SET temp_directory = '{folder}'")
+            names = [*_stored(connection, found, failed), _copied(connection, found, _UNREAD, found.unread(), failed)]
+            connection.execute(_view(names, found.schema.names))
             answer = connection.sql(sql)
             if answer is None:
                 raise OptionError("the statement gives no rows: only queries are supported, as in SELECT or FROM")
             yield answer.to_arrow_reader(_ROWS)
         except duckdb.Error as error:
+            if failed:  # DuckDB's own error has its text and a traceback as one line
+                raise failed[0] from error
             raise OptionError(f"DuckDB refuses the query: {plain(error)}") from error
 
 
@@ -61,21 +65,39 @@ def _duckdb() -> ModuleType:
 
 
 def _view(tables: Sequence[str], columns: Sequence[str]) -> str:
+    if len({name.lower() for name in columns}) < len(columns):
+        raise OptionError(f"columns differ only in case, and DuckDB takes them for one: {', '.join(columns)}")
     quoted = ", ".join('"{}"'.format(name.replace('"', '""')) for name in columns)
     rows = " UNION ALL BY NAME ".join(f"FROM {name}" for name in tables)
     return f"CREATE VIEW {VIEW} AS SELECT {quoted} FROM ({rows})"  # noqa: S608 -- our names, and columns in quotes
 
 
-def _stored(connection: "duckdb.DuckDBPyConnection", found: Union) -> Iterator[str]:
+def _stored(connection: "duckdb.DuckDBPyConnection", found: Union, failed: list[Exception]) -> Iterator[str]:
     for number, table in enumerate(found.tables):
         name = f"stored_{number}"
         if table.dataset is None:
-            yield _copied(connection, found, name, found.stored())
+            yield _copied(connection, found, name, found.stored(), failed)
         else:
             connection.register(name, table.dataset())
             yield name
 
 
-def _copied(connection: "duckdb.DuckDBPyConnection", found: Union, name: str, rows: Iterator[pa.RecordBatch]) -> str:
-    connection.from_arrow(pa.RecordBatchReader.from_batches(found.schema, rows)).create(name)
+def _copied(
+    connection: "duckdb.DuckDBPyConnection",
+    found: Union,
+    name: str,
+    rows: Iterator[pa.RecordBatch],
+    failed: list[Exception],
+) -> str:
+    read = pa.RecordBatchReader.from_batches(found.schema, _noted(rows, failed))
+    connection.from_arrow(read).create(name)
     return name
+
+
+def _noted(rows: Iterator[pa.RecordBatch], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches; keep the error that ends them, which DuckDB would replace by its own."""
+    try:
+        yield from rows
+    except Exception as error:
+        failed.append(error)
+        raise

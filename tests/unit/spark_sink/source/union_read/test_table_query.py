@@ -1,0 +1,43 @@
+"""What SQL over a union says if its rows cannot be read, or its columns not be told apart."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pytest
+
+from spark_sink.errors import OptionError, TableError
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.source.union_read.stored_tables import Rows, StoredTable
+from spark_sink.source.union_read.table_query import query
+from spark_sink.source.union_read.tail_rows import Tail
+from spark_sink.source.union_read.union_reader import Union
+
+
+def _union(schema: pa.Schema, rows: Rows) -> Union:
+    """A union without records that its table lacks."""
+    options = SourceOptions.parse({"kafka.bootstrap.servers": "localhost:9", "subscribe": "t"}, stream=False)
+    return Union([StoredTable(name="t", schema=schema, rows=rows, positions={})], Tail(options, [], {}), schema)
+
+
+def test_an_error_of_the_rows_is_raised_as_it_is() -> None:
+    """DuckDB has its own error for it, with the traceback as a part of a line."""
+
+    def rows(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({columns[0]: [1]})
+        raise TableError("t: a file is gone")
+
+    with (
+        pytest.raises(TableError, match=r"^t: a file is gone$"),
+        query(_union(pa.schema({"x": pa.int64()}), rows), "FROM records"),
+    ):
+        pass
+
+
+def test_names_that_differ_only_in_case_are_refused() -> None:
+    """DuckDB takes them for one column, and gives the values of the first for both."""
+    schema = pa.schema({"id": pa.int64(), "ID": pa.int64()})
+    with (
+        pytest.raises(OptionError, match="columns differ only in case, and DuckDB takes them for one: id, ID"),
+        query(_union(schema, lambda columns: iter([pa.record_batch({one: [1] for one in columns})])), "FROM records"),
+    ):
+        pass
