@@ -215,7 +215,9 @@ class FleetSettings(BaseSettings):
         refuse_unknown_sources(self.workers.overrides, self.sources, "workers.overrides")
 
     def _refuse_twins(self, config: Path, one: str, other: str) -> None:
-        """Refuse two sources with the same brokers and topics: one group would write to two tables."""
+        """Refuse two sources with one table, or with the same brokers and topics: one group would write two tables."""
+        if (address := self.address(one)) == self.address(other):
+            raise OptionError(f"{config}: sources {one!r} and {other!r} have one table, {address}; rename a source")
         a, b = self.source(one), self.source(other)
         if not self._together(one, other):
             return

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from urllib.parse import unquote
 
 from spark_sink.errors import OptionError, TableError, plain
 from spark_sink.lake.table_storage import CATALOG, CLUSTER, ICEBERG, PLACEHOLDER, Storage, local_path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _Created = TypeVar("_Created")
 _DATABASE = "catalog.db"
 _OTHER = {"uri", "type", "py-catalog-impl"}  # each of them means another catalog than the SQLite database
+_CUT = "#?"  # pyiceberg parses a file's place as a URL, so that the place of a file would end before them
 _LOCK = threading.Lock()
 _PATIENCE_S, _LONGEST_PAUSE_S = 30.0, 0.2
 # The words of SQLite, PostgreSQL, MySQL and MariaDB; their drivers have no common class for these errors.
@@ -43,9 +45,12 @@ def iceberg_address(path: str) -> str:
     """Return the address of the table `catalog.namespace.table`.
 
     Raises:
-        OptionError: it has fewer parts or an empty part, or a placeholder stands for the catalog.
+        OptionError: it has fewer parts or an empty part, a placeholder stands for the catalog, or pyiceberg would take
+            a part of the name for that of another folder.
     """
     name = path.removeprefix(ICEBERG)
+    if cut := next((one for one in _CUT if one in name), None):
+        raise OptionError(f"{path!r}: the folder of this table would end before the {cut}; leave it out of the name")
     if len(parts := name.split(".")) < 3 or not all(parts) or "/" in name:  # noqa: PLR2004 -- catalog, namespace, table
         raise OptionError(f"{path!r} is not the name of an Iceberg table, need catalog.namespace.table")
     if "{" in parts[0]:
@@ -137,11 +142,20 @@ def is_absent(storage: Storage) -> bool:
 
 
 def _with_defaults(given: dict[str, str]) -> dict[str, str]:
-    """Complete the properties of a local catalog."""
+    """Complete the properties of a local catalog.
+
+    Raises:
+        OptionError: the tables would be in another folder than the warehouse.
+    """
     folder = local_path(given.get("warehouse", "s3://"))
     if folder is None:
         return given
     folder = folder.resolve()
+    if any(one in str(folder) for one in _CUT) or unquote(str(folder)) != str(folder):
+        raise OptionError(
+            f"catalog.warehouse={folder}: a #, a ? or a % with two hexadecimal digits in it would be read as another "
+            "folder; rename it"
+        )
     if given.keys() & _OTHER:
         return {**given, "warehouse": f"file://{folder}"}
     folder.mkdir(parents=True, exist_ok=True)

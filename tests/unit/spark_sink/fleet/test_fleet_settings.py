@@ -59,6 +59,18 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
     assert FleetSettings.load(file).home == "two"
 
 
+def test_two_sources_whose_names_are_one_name_in_iceberg_are_refused(tmp_path: Path) -> None:
+    """Topics of the same name in two clusters have other records at the same offsets."""
+    file = tmp_path / "fleet.toml"
+    iceberg = GOOD.replace("[sources.one]", f'[catalog]\nwarehouse = "{tmp_path}"\n[sources.eu-west]')
+    iceberg = iceberg.replace('"/lake/{cluster}"', '"lake.raw.{cluster}"\ntable_format = "iceberg"')
+    file.write_text(iceberg)
+    assert FleetSettings.load(file).address("eu-west") == "iceberg://lake.raw.eu_west"
+    file.write_text(iceberg.replace("[sources.two]", "[sources.eu_west]"))
+    with pytest.raises(OptionError, match=r"'eu-west' and 'eu_west' have one table, iceberg://lake\.raw\.eu_west"):
+        FleetSettings.load(file)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [

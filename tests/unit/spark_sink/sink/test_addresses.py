@@ -182,3 +182,20 @@ def test_a_route_of_the_other_format_is_refused() -> None:
         SinkOptions.parse({**_options("/lake/t"), "routes": json.dumps({"x": "iceberg://l.d.t"})})
     with pytest.raises(OptionError, match="is not the name of an Iceberg table"):
         SinkOptions.parse({**_options("iceberg://l.d.t"), "routes": json.dumps({"x": "/lake/t"})})
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b"])
+def test_a_warehouse_whose_files_would_be_elsewhere_is_refused(name: str, tmp_path: Path) -> None:
+    """The place of a file is parsed as a URL: tables of `lake#1` and `lake#2` would be in the folder `lake`."""
+    (tmp_path / name).mkdir()
+    with pytest.raises(OptionError, match=r"catalog\.warehouse=.* would be read as another folder; rename it"):
+        verify("iceberg://l.d.t", None, {"catalog.warehouse": str(tmp_path / name)})
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+    assert not list((tmp_path / name).iterdir())
+
+
+@pytest.mark.parametrize("path", ["l.d.a#b", "l.a?b.t"])
+def test_an_iceberg_name_that_ends_the_folder_of_its_table_is_refused(path: str) -> None:
+    """The tables `a#1` and `a#2` would be in the folder `a`."""
+    with pytest.raises(OptionError, match=r"the folder of this table would end before the [#?]; leave it out"):
+        SinkOptions.parse(_options(f"iceberg://{path}"))
