@@ -21,5 +21,6 @@
 * `compaction`: joins them.
 * `file_replacement`: replaces files in one commit that asserts the snapshot with all of them.
 * `replacing_producer`: the snapshot of that commit, by pyiceberg.
+* `file_scan`: reads data files with pyiceberg, without its change of nulls.
 * `stored_files`: data files read one by one, and written again without some of their rows.
 """

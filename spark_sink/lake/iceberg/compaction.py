@@ -79,11 +79,10 @@ def _chosen(table: "Table") -> "list[FileScanTask]":
 
 
 def _written(table: "Table", tasks: "Sequence[FileScanTask]", layout: Layout) -> list[DataFile]:
-    from pyiceberg.expressions import AlwaysTrue  # noqa: PLC0415 -- loads slowly
-    from pyiceberg.io.pyarrow import ArrowScan  # noqa: PLC0415 -- as above
+    from spark_sink.lake.iceberg.file_scan import file_scan  # noqa: PLC0415 -- imports pyiceberg
 
     columns = arrow_columns(table.schema())
-    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+    scan = file_scan(table.metadata, table.io, table.schema())
     target = Layout(compression=layout.compression, file_bytes=4 * TARGET_BYTES)  # uncompressed: about four times
     landing = IcebergLanding(table, columns, target)
     for task in tasks:  # one at a time, because it is in memory as a whole

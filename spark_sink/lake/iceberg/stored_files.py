@@ -152,15 +152,15 @@ def read_file(table: "Table", file: ListedFile, names: Sequence[str]) -> pa.Tabl
     Raises:
         TableError: the file cannot be read.
     """
-    from pyiceberg.expressions import AlwaysTrue  # noqa: PLC0415 -- loads slowly
-    from pyiceberg.io.pyarrow import ArrowScan  # noqa: PLC0415 -- as above
-    from pyiceberg.table import FileScanTask  # noqa: PLC0415 -- as above
+    from pyiceberg.table import FileScanTask  # noqa: PLC0415 -- loads slowly
+
+    from spark_sink.lake.iceberg.file_scan import file_scan  # noqa: PLC0415 -- imports pyiceberg
 
     schema = arrow_columns(table.schema())
     wanted = pa.schema([schema.field(name) for name in names])
     whole = FileScanTask(file.entry)  # without the condition by which it was found
     try:
-        scan = ArrowScan(table.metadata, table.io, table.schema().select(*names), AlwaysTrue())
+        scan = file_scan(table.metadata, table.io, table.schema().select(*names))
         return scan.to_table([whole]).select(wanted.names).cast(wanted)
     except Exception as error:  # each store has its own errors
         raise TableError(f"{file.path}: cannot be read: {type(error).__name__}: {plain(error)}") from error

@@ -48,12 +48,16 @@ class StoredTable:
         Raises:
             TableError: the rows cannot be read, or lack a column.
         """
-        from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow  # noqa: PLC0415 -- loads slowly
+        from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415 -- loads slowly
+
+        from spark_sink.lake.iceberg.file_scan import file_scan  # noqa: PLC0415 -- imports pyiceberg
 
         try:
             scan = self.table.scan(only, tuple(columns))
             wanted = schema_to_pyarrow(scan.projection())
-            reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter, scan.case_sensitive)
+            reader = file_scan(
+                scan.table_metadata, scan.io, scan.projection(), scan.row_filter, case_sensitive=scan.case_sensitive
+            )
             for files in _few(scan.plan_files()):
                 for batch in reader.to_record_batches(files):
                     yield batch.cast(wanted)

@@ -1,0 +1,62 @@
+"""Reads data files with pyiceberg, without its change of nulls; this module imports pyiceberg, which loads slowly.
+
+pyiceberg 0.12 returns an empty list for a null list of structs, and an empty map for a null map of structs: it builds
+both from their offsets alone. A compaction would write them so.
+"""
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.io import pyarrow as arrow_files
+from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.types import ListType, MapType
+
+_EVERY_ROW = AlwaysTrue()
+
+
+def file_scan(
+    metadata: "TableMetadata",
+    io: "FileIO",
+    columns: "Schema",
+    condition: BooleanExpression = _EVERY_ROW,
+    *,
+    case_sensitive: bool = True,
+) -> ArrowScan:
+    """Return pyiceberg's reader of data files, whose values are those of the files.
+
+    Args:
+        metadata: of the table.
+        io: reads the files.
+        columns: to read.
+        condition: of the rows, bound to the table's columns.
+        case_sensitive: whether names of columns are.
+    """
+    vars(arrow_files)["ArrowProjectionVisitor"] = _NullsKept  # the reader takes no visitor
+    return ArrowScan(metadata, io, columns, condition, case_sensitive)
+
+
+class _NullsKept(ArrowProjectionVisitor):
+    def list(self, list_type: "ListType", list_array: pa.Array | None, value_array: pa.Array | None) -> pa.Array | None:
+        return _with_nulls_of(list_array, super().list(list_type, list_array, value_array))
+
+    def map(
+        self,
+        map_type: "MapType",
+        map_array: pa.Array | None,
+        key_result: pa.Array | None,
+        value_result: pa.Array | None,
+    ) -> pa.Array | None:
+        return _with_nulls_of(map_array, super().map(map_type, map_array, key_result, value_result))
+
+
+def _with_nulls_of(array: pa.Array | None, found: pa.Array | None) -> pa.Array | None:
+    if array is None or found is None or array.null_count == found.null_count:
+        return found
+    return pc.if_else(array.is_valid(), found, pa.scalar(None, found.type))
