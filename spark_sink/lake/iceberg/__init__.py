@@ -10,6 +10,7 @@
 * `state_commit`: sets positions and replaces files in one commit, for a rewind.
 * `data_entries`: data files as entries of a manifest.
 * `columns`: columns and field ids.
+* `added_columns`: adds columns to a table.
 * `partition_terms`: the option `partitionBy`, and the partition of each row.
 * `landing`: the place and the columns of the files that tasks write.
 * `matching_names`: the tables of a catalog that an address with placeholders names.

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.delta_table import TableSettings
+from spark_sink.lake.iceberg.added_columns import add_columns, refuse_ambiguous
 from spark_sink.lake.iceberg.ancestry import NOTE, refuse_lost_positions, refuse_other_past, refuse_recreated
 from spark_sink.lake.iceberg.catalogs import identifier, open_catalog, repeat_lost_races
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
@@ -130,10 +131,12 @@ class IcebergTable:
         """Create the table and its namespace; no error if another writer was faster.
 
         Raises:
-            SchemaError: Iceberg does not have the type of a column, or it cannot be partitioned so.
+            SchemaError: Iceberg does not have the type of a column, it cannot be partitioned so, or two fields have one
+                full name.
             TableError: the catalog or the storage refused.
         """
         refuse_foreign_types(self.name, schema)
+        refuse_ambiguous(self.name, schema)
         check_terms(schema, self._settings.terms)
         catalog = open_catalog(self._identifier.catalog, self._storage)
         path = self._identifier.path
@@ -172,28 +175,13 @@ class IcebergTable:
         raise TableError(f"{self.name}: the table was created or changed and is gone again; does someone delete it?")
 
     def add_columns(self, columns: pa.Schema) -> None:
-        """Add columns that the table lacks; no error if other writers were faster each time.
+        """Add columns that the table lacks and can have; no error if other writers were faster, or the catalog refused.
 
         Raises:
             SchemaError: Iceberg does not have the type of a column.
             TableError: the table cannot be read.
         """
-        from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 -- loads slowly
-
-        refuse_foreign_types(self.name, columns)
-        for _ in range(_ATTEMPTS):
-            table = self._load()
-            have = {one.name.lower() for one in table.schema().fields} if table is not None else set()
-            new = [one for one in columns if one.name.lower() not in have]
-            if table is None or not new:
-                return
-            try:
-                with table.update_schema() as update:
-                    update.union_by_name(pa.schema(new))
-            except CommitFailedException:
-                continue
-            except Exception as error:  # as above
-                raise TableError(f"{self.name}: columns were not added: {_said(error)}") from error
+        add_columns(self.name, self._load, columns, needed=False)
 
     def swap(self, snapshot: Snapshot, change: Change) -> None:
         """Commit the change on top of the snapshot.
@@ -378,7 +366,7 @@ class IcebergTable:
             raise SchemaError(
                 f"{self.name}: the table has no column {new[0].name!r} ({new[0].type}); option mergeSchema=true adds it"
             )
-        self.add_columns(want)
+        add_columns(self.name, self._load, want, needed=True)
         raise ConflictError(f"{self.name}: columns were added, so the table must be looked at again")
 
     def _refuse_other_partitioning(self, table: "Table") -> None:

@@ -1,0 +1,95 @@
+"""Adds columns to an Iceberg table, but those that would have the full name of another field.
+
+Iceberg finds a field by its full name: `a.b` is the field `b` of the struct `a`, and also a column with a dot in its
+name. Spark compares these names without case. A schema with such a pair is not valid, and no engine reads it.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from spark_sink.errors import SchemaError, TableError, plain
+from spark_sink.lake.iceberg.columns import numbered, refuse_foreign_types
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+_ATTEMPTS = 5
+_log = logging.getLogger("azimuth.sink")
+
+
+def add_columns(name: str, look: "Callable[[], Table | None]", columns: pa.Schema, *, needed: bool) -> None:
+    """Add columns that the table lacks; no error if other writers were faster each time.
+
+    Args:
+        name: of the table, in messages.
+        look: reads the newest version of the table.
+        columns: the columns.
+        needed: raise if a column cannot be added; otherwise this is only logged.
+
+    Raises:
+        SchemaError: Iceberg does not have the type of a column, or a column is needed and has the full name of another
+            field.
+        TableError: the table cannot be read, or columns are needed and the catalog refused.
+    """
+    from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 -- loads slowly
+
+    refuse_foreign_types(name, columns)
+    for _ in range(_ATTEMPTS):
+        table = look()
+        if table is None:
+            return
+        have = {one.name.lower() for one in table.schema().fields}
+        lacking = [one for one in columns if one.name.lower() not in have]
+        new = _distinct(lacking, table.schema().column_names)
+        if needed:
+            _refuse_others(name, lacking, new)
+        if not new:
+            return
+        try:
+            with table.update_schema() as update:
+                update.union_by_name(pa.schema(new))
+        except CommitFailedException:
+            continue
+        except Exception as error:  # each catalog has its own errors
+            said = f"{name}: columns were not added: {type(error).__name__}: {plain(error)}"
+            if needed:
+                raise TableError(said) from error
+            _log.info("%s; left to the next batch", said)
+        return
+
+
+def refuse_ambiguous(name: str, columns: pa.Schema) -> None:
+    """Refuse columns of a new table of which two fields have the same full name.
+
+    Raises:
+        SchemaError: there are such columns.
+    """
+    _refuse_others(name, list(columns), _distinct(columns, ()))
+
+
+def _distinct(columns: Iterable[pa.Field], names: Iterable[str]) -> list[pa.Field]:
+    """Return the columns whose fields, with those in them, have full names that no other field has."""
+    taken = {one.lower() for one in names}
+    found = []
+    for one in columns:
+        try:
+            own = numbered(pa.schema([one])).column_names
+        except ValueError:  # two fields in it have one full name
+            continue
+        lower = {name.lower() for name in own}
+        if len(lower) == len(own) and taken.isdisjoint(lower):
+            found.append(one)
+            taken |= lower
+    return found
+
+
+def _refuse_others(name: str, wanted: Sequence[pa.Field], distinct: Sequence[pa.Field]) -> None:
+    for one in wanted:
+        if one not in distinct:
+            raise SchemaError(
+                f"{name}: column {one.name!r} or a field in it has the full name of another field of the table, as in "
+                "a.b for the field b of a; rename it, or leave it out of the columns"
+            )
