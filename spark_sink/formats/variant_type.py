@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 from deltalake import Field, Schema
 from deltalake.schema import VariantType
 
+from spark_sink.errors import SchemaError, plain
+
 _MARK = {b"variant": b"true"}
 
 VARIANT = pa.struct(
@@ -44,8 +46,17 @@ def _filled(variants: pa.StructArray) -> pa.StructArray:
 
 
 def delta_field(field: pa.Field) -> Field:
-    """Return the column of a Delta table for an Arrow column."""
-    return Field(field.name, VariantType()) if is_variant(field.type) else Field.from_arrow(field)
+    """Return the column of a Delta table for an Arrow column.
+
+    Raises:
+        SchemaError: Delta cannot have it, such as a struct whose fields differ only in case.
+    """
+    if is_variant(field.type):
+        return Field(field.name, VariantType())
+    try:
+        return Field.from_arrow(field)
+    except Exception as error:  # delta-rs raises a bare one
+        raise SchemaError(f"a Delta table cannot have the column {field.name!r}: {plain(error)}") from error
 
 
 def arrow_columns(schema: Schema) -> pa.Schema:

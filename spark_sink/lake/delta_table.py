@@ -159,6 +159,7 @@ class DeltaLakeTable:
         """Create the table; no error if another writer was faster.
 
         Raises:
+            SchemaError: Delta cannot have a column.
             TableError: the storage refused, or a property is invalid.
         """
         refuse_overwriting_store(self._uri, self._storage)

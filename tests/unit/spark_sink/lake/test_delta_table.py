@@ -127,6 +127,19 @@ def test_a_new_column_is_added_only_on_request(tmp_path: Path, *, merge: bool) -
     assert [field.name for field in DeltaTable(str(tmp_path)).schema().fields] == wider.names
 
 
+def test_a_struct_that_delta_cannot_have_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    """Avro and Protobuf allow fields that differ only in case; delta-rs raises an error without a class for them."""
+    twins = pa.schema([*SCHEMA, pa.field("who", pa.struct({"Id": pa.int64(), "id": pa.int64()}))])
+    table = DeltaLakeTable(str(tmp_path), "g", None, TableSettings(merge_schema=True))
+    with pytest.raises(SchemaError, match=r"a Delta table cannot have the column 'who': .*case-insensitive"):
+        table.create(twins)
+    table.create(SCHEMA)
+    seen = table.refresh()
+    assert seen is not None
+    with pytest.raises(SchemaError, match="a Delta table cannot have the column 'who'"):
+        table.swap(seen, Change(files=(), positions={}, beginnings={}, schema=twins))
+
+
 def test_columns_that_someone_else_added_do_no_harm(tmp_path: Path) -> None:
     """Between the look and the swap: a conflict first, then the rows go in without the new column."""
     table = DeltaLakeTable(str(tmp_path), "g")
