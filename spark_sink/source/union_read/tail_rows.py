@@ -1,6 +1,6 @@
 """Records of Kafka as rows in the columns of their table."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -12,9 +12,9 @@ from spark_sink.formats.bad_rows import COLUMN
 from spark_sink.formats.json_evolution import value_columns
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TABLE_SCHEMA, TOPIC
-from spark_sink.ranges.batch_offset import Range
 from spark_sink.sink.rows_by_topic import RowsByTopic
 from spark_sink.source.union_read.stored_tables import StoredTable
+from spark_sink.source.union_read.unread_ranges import Unread
 from spark_sink.source.value_decoding import make_decoder
 
 Transform = Callable[[pa.Table], pa.Table]
@@ -26,14 +26,12 @@ class Tail:
 
     Attributes:
         options: how they are read and decoded.
-        ranges: at most one of each partition.
-        identities: `<cluster id>/<topic id>` by topic, compared after the last record.
+        unread: where they are.
         transform: makes rows of the table from decoded records; None leaves them unchanged.
     """
 
     options: SourceOptions
-    ranges: Sequence[Range]
-    identities: Mapping[str, str]
+    unread: Unread
     transform: Transform | None = None
 
     def rows(self, tables: Sequence[StoredTable], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -50,10 +48,12 @@ class Tail:
             SchemaError: the rows lack a column of the table.
         """
         decoders = _Decoders(self.options, tables)
-        for records in fetch(self.ranges, self.options.fetch, self.identities, keep=False):
+        unread = self.unread
+        for records in fetch(unread.ranges, self.options.fetch, unread.identities, keep=False):
             by_topic = RowsByTopic(pa.Table.from_batches([records]))
             for topic in by_topic.topics:
-                found = _good(by_topic.of({topic}), decoders.of(topic))
+                label = unread.labels.get(topic, topic)
+                found = _labelled(_good(by_topic.of({topic}), decoders.of(topic, label)), label)
                 if self.transform is not None:
                     found = self.transform(found)
                 yield from fitted(found, schema).to_batches()
@@ -87,19 +87,19 @@ class _Decoders:
         self._first = tables[0] if tables else None
         self._known: dict[str, Decoder | None] = {}
 
-    def of(self, topic: str) -> Decoder | None:
-        """Return the decoder; None for the raw format."""
+    def of(self, topic: str, label: str) -> Decoder | None:
+        """Return the decoder of a topic, which has this name in the tables; None for the raw format."""
         if topic not in self._known:
-            self._known[topic] = self._made(topic)
+            self._known[topic] = self._made(topic, label)
         return self._known[topic]
 
-    def _made(self, topic: str) -> Decoder | None:
+    def _made(self, topic: str, label: str) -> Decoder | None:
         value = self._options.value
         if value.subject is not None:
             value = replace(value, subject=value.subject.replace(TOPIC, topic))
         columns = None
         if value.name == "json" and value.schema in {None, TABLE_SCHEMA}:
-            table = self._tables.get(topic, self._first)
+            table = self._tables.get(label, self._first)
             columns = value_columns(table.schema) if table is not None else None
             if columns is None:
                 raise OptionError(
@@ -114,3 +114,9 @@ def _good(records: pa.Table, decoder: Decoder | None) -> pa.Table:
         return records
     rows = pa.Table.from_batches([decode_batch(one, decoder) for one in records.to_batches()])
     return rows.filter(rows.column(COLUMN).is_null())
+
+
+def _labelled(rows: pa.Table, label: str) -> pa.Table:
+    """Return the rows of a topic with its name in the tables."""
+    at = rows.schema.get_field_index("topic")
+    return rows.set_column(at, "topic", pa.repeat(pa.scalar(label, pa.string()), rows.num_rows))

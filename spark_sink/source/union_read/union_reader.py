@@ -12,7 +12,7 @@ from spark_sink.options.value_format import TOPIC
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.source.union_read.stored_tables import StoredTable, open_tables
 from spark_sink.source.union_read.tail_rows import Tail, Transform, fitted
-from spark_sink.source.union_read.unread_ranges import find_unread
+from spark_sink.source.union_read.unread_ranges import find_unread, topic_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +96,15 @@ def open_union(  # noqa: PLR0913 -- as `union`
     positions: dict[TopicPartition, int] = {}
     for key, at in (pair for one in tables for pair in one.positions.items()):
         positions[key] = max(at, positions.get(key, at))
-    names = sorted({key.topic for key in positions} | set(topics))
+    names = sorted({topic_of(key.topic) for key in positions} | set(topics))
     if not names:
         raise OptionError(f"{table}: no agent has written here, so no topic is known: name them with 'topics'")
     schema = _schema(tables)
     options_read = _source_options(kafka, names, given, schema)
     schema = _selected(schema if tables else _raw_columns(options_read, table), columns)
     identities = {topic: number for one in tables for topic, number in one.identities.items()}
-    ranges, ids = find_unread(options_read, positions, identities)
-    return Union(tables, Tail(options_read, ranges, ids, transform), schema)
+    unread = find_unread(options_read, positions, identities)
+    return Union(tables, Tail(options_read, unread, transform), schema)
 
 
 def _source_options(

@@ -2,11 +2,13 @@
 
 import contextlib
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
+from assignors.fleet import FleetTopic
 from spark_sink.errors import DataLossError, FetchError
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.options.source_options import SourceOptions
@@ -47,9 +49,29 @@ def unread(
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """The records that the tables lack.
+
+    Attributes:
+        ranges: where they are.
+        identities: `<cluster id>/<topic id>` by topic, for the check after the last record.
+        labels: the names of the topics in the tables.
+    """
+
+    ranges: Sequence[Range]
+    identities: Mapping[str, str]
+    labels: Mapping[str, str]
+
+
+def topic_of(label: str) -> str:
+    """Return the topic of a name in a table: fleets name a recreated topic `<name>@<topic id>`."""
+    return label.partition("@")[0]
+
+
 def find_unread(
     options: SourceOptions, positions: Mapping[TopicPartition, int], identities: Mapping[str, int]
-) -> tuple[list[Range], dict[str, str]]:
+) -> Unread:
     """Ask the brokers for the ranges that the tables lack.
 
     Args:
@@ -57,24 +79,26 @@ def find_unread(
         positions: of the tables.
         identities: of the tables: the topic id of each name, as a number.
 
-    Returns:
-        The ranges; and `<cluster id>/<topic id>` by topic, for the check after the last record.
-
     Raises:
-        DataLossError: a topic was recreated, or a log ends before the position.
-        FetchError: no topic is on this cluster, or the end of a log is not known.
+        DataLossError: a topic was recreated and no agent has written records of the new one, or a log ends before the
+            position.
+        FetchError: no topic is on this cluster, or the end of a log or the id of a recreated topic is not known.
     """
     with _offsets(options) as logs:
         keys = logs.subscribed()
-        _warn_of_missing(options, {key.topic for key in keys})
-        found = logs.identities({key.topic for key in keys})
-        _refuse_recreated(found, identities)
-        ends = _ends(logs, keys, positions)
-        fresh = keys - positions.keys()
+        topics = {key.topic for key in keys}
+        _warn_of_missing(options, topics)
+        found = logs.identities(topics)
+        labels = _labels(topics, found, identities, {key.topic for key in positions})
+        own = {
+            key: positions[at] for key in keys if (at := TopicPartition(labels[key.topic], key.partition)) in positions
+        }
+        ends = _ends(logs, keys, own)
+        fresh = keys - own.keys()
         beginnings = logs.beginnings(fresh)
         if unknown := sorted(fresh - beginnings.keys()):
             raise FetchError(f"{unknown[0].topic}/{unknown[0].partition}: the first offset of its log is not known")
-    return unread(positions, beginnings, ends), found
+    return Unread(ranges=unread(own, beginnings, ends), identities=found, labels=labels)
 
 
 @contextlib.contextmanager
@@ -97,13 +121,34 @@ def _warn_of_missing(options: SourceOptions, present: Collection[str]) -> None:
         _log.warning("topics of the table are not on the cluster", topics=len(missing), first=missing[0])
 
 
-def _refuse_recreated(now: Mapping[str, str], known: Mapping[str, int]) -> None:
-    for topic, identity in sorted(now.items()):
-        if identity_number(identity) != known.get(topic, identity_number(identity)):
+def _labels(
+    topics: Collection[str], now: Mapping[str, str], known: Mapping[str, int], written: Collection[str]
+) -> dict[str, str]:
+    """Return the name of each topic in the tables.
+
+    Args:
+        topics: on the cluster.
+        now: their ids, as far as the brokers answer.
+        known: of the tables: the topic id of each name, as a number.
+        written: the names that the tables have positions of.
+    """
+    recreated = {topic_of(label) for label in written if label != topic_of(label)}
+    labels = {}
+    for topic in sorted(topics):
+        identity = now.get(topic)
+        if identity is None and topic in recreated:
+            raise FetchError(f"{topic}: the topic was recreated, and the brokers do not answer which one it is now")
+        if identity is None or identity_number(identity) == known.get(topic, identity_number(identity)):
+            labels[topic] = topic
+            continue
+        cluster, _, number = identity.partition("/")
+        labels[topic] = f"{topic}@{FleetTopic(cluster, number, topic).printed_id}"
+        if labels[topic] not in written:
             raise DataLossError(
                 f"{topic}: the topic was deleted and recreated after the table's rows were written, or this is another "
                 "cluster, so its offsets mean other records"
             )
+    return labels
 
 
 def _ends(

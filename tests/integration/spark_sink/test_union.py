@@ -4,6 +4,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -16,12 +17,14 @@ from confluent_kafka.cimpl import NewTopic
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
+from assignors.fleet import FleetTopic
 from spark_sink import positions, union
 from spark_sink.cli._app import app
 from spark_sink.cli.query import register
 from spark_sink.demo.cluster import Cluster
 from spark_sink.errors import DataLossError, FetchError, OptionError, SchemaError
 from spark_sink.fetch.range_reader import fetch
+from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
@@ -253,6 +256,57 @@ def test_a_recreated_topic_and_another_cluster_are_refused(
     _put(Producer({"bootstrap.servers": cluster.bootstrap_servers}), name, b"x", b"y", b"z")
     with pytest.raises(DataLossError, match=f"{name}: the topic was deleted and recreated"):
         union(path, cluster.bootstrap_servers)
+
+
+def test_a_fleet_goes_on_with_a_recreated_topic_and_so_does_the_union(
+    cluster: Cluster, admin: AdminClient, topic: MakeTopic, producer: Producer, sink: dict[str, str]
+) -> None:
+    """Rows of the later topic have another name in the table; one such topic made the union of all topics fail."""
+    name = topic("t")
+    _put(producer, name, b"a", b"b", b"c")
+    _write_as_fleet(cluster, name, 3, sink)
+    admin.delete_topics([name])[name].result(30)
+    wait_until(lambda: name not in admin.list_topics(timeout=10).topics, 30, "the topic is gone")
+    wait_until(lambda: _made(admin, name), 30, "the topic is made again")
+    later = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    _put(later, name, b"x", b"y")
+    with pytest.raises(DataLossError, match=f"{name}: the topic was deleted and recreated"):
+        _union(cluster, sink)
+    label = _write_as_fleet(cluster, name, 1, sink)
+    found = _union(cluster, sink).read_all()
+    assert sorted(found.column("value").to_pylist()) == [b"a", b"b", b"c", b"x", b"y"]
+    assert Counter(found.column("topic").to_pylist()) == {name: 3, label: 2}
+
+
+def _write_as_fleet(cluster: Cluster, topic: str, end: int, sink: dict[str, str]) -> str:
+    """Write the first records of partition 0 as an agent of a fleet does; return their name in the table."""
+    source = SourceOptions.parse(
+        {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": "g", "subscribe": topic}
+    )
+    logs = PartitionOffsets(source)
+    identity = logs.identities([topic])[topic]
+    logs.close()
+    cluster_id, _, number = identity.partition("/")
+    own = FleetTopic(cluster_id, number, topic, "home")
+    storage = {name: text for name, text in sink.items() if name.startswith("catalog.")}
+    address = f"iceberg://{sink['path']}" if storage else sink["path"].removeprefix("file://")
+    writer = TableWriter(address, "g", "a", storage)
+    label = writer.label([own])[own]
+    rows = pa.Table.from_batches(fetch([Range(topic, 0, 0, end)], source.fetch, keep=False))
+    rows = rows.set_column(0, "topic", pa.array([label] * end, pa.string()))
+    writer.commit(writer.land(_Records(rows), {label}), [Range(label, 0, 0, end)])
+    return label
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Records that an agent holds."""
+
+    held: pa.Table
+
+    def rows(self, _only: set[str]) -> pa.Table:
+        """All of them."""
+        return self.held
 
 
 def _made(admin: AdminClient, name: str) -> bool:

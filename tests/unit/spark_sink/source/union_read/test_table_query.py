@@ -11,12 +11,15 @@ from spark_sink.source.union_read.stored_tables import Rows, StoredTable
 from spark_sink.source.union_read.table_query import query
 from spark_sink.source.union_read.tail_rows import Tail
 from spark_sink.source.union_read.union_reader import Union
+from spark_sink.source.union_read.unread_ranges import Unread
+
+NOTHING = Unread(ranges=[], identities={}, labels={})
 
 
 def _union(schema: pa.Schema, rows: Rows) -> Union:
     """A union without records that its table lacks."""
     options = SourceOptions.parse({"kafka.bootstrap.servers": "localhost:9", "subscribe": "t"}, stream=False)
-    return Union([StoredTable(name="t", schema=schema, rows=rows, positions={})], Tail(options, [], {}), schema)
+    return Union([StoredTable(name="t", schema=schema, rows=rows, positions={})], Tail(options, NOTHING), schema)
 
 
 def test_an_error_of_the_rows_is_raised_as_it_is() -> None:

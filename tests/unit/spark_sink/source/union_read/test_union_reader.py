@@ -12,6 +12,7 @@ from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from spark_sink.source.union_read import union_reader
 from spark_sink.source.union_read.union_reader import open_union
+from spark_sink.source.union_read.unread_ranges import Unread
 from tests.table_kinds import SCHEMA, rows_of
 
 KEY = TopicPartition("z", 0)
@@ -30,11 +31,9 @@ def test_a_topic_that_went_to_another_table_goes_on_there(tmp_path: Path, monkey
     _write(tmp_path / "a", 3, 6)
     asked: list[Mapping[TopicPartition, int]] = []
 
-    def find(
-        _options: object, positions: Mapping[TopicPartition, int], _ids: object
-    ) -> tuple[list[Range], dict[str, str]]:
+    def find(_options: object, positions: Mapping[TopicPartition, int], _ids: object) -> Unread:
         asked.append(positions)
-        return [], {}
+        return Unread(ranges=[], identities={}, labels={})
 
     monkeypatch.setattr(union_reader, "find_unread", find)
     found = open_union(f"{tmp_path}/{{topic}}", "localhost:9", topics=["z"])

@@ -1,12 +1,18 @@
 """The offsets that tables lack: from exactly their positions to the ends of the logs."""
 
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.errors import DataLossError
-from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.source.union_read.unread_ranges import unread
+from spark_sink.errors import DataLossError, FetchError
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import Range, TopicPartition
+from spark_sink.sink.batch_against_table import identity_number
+from spark_sink.source.union_read import unread_ranges
+from spark_sink.source.union_read.unread_ranges import find_unread, unread
 
 KEYS = st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 3))
 LOGS = st.dictionaries(KEYS, st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)).map(sorted))
@@ -32,3 +38,50 @@ def test_a_log_that_ends_before_the_position_is_refused() -> None:
     key = TopicPartition("t", 1)
     with pytest.raises(DataLossError, match=r"t/1: the table has come to offset 5, and the log ends at 4: is it"):
         unread({key: 5}, {}, {key: 4})
+
+
+class _Logs:
+    """The topic `x` with two partitions of nine records."""
+
+    def __init__(self, ids: Mapping[str, str]) -> None:
+        self._ids = ids
+
+    def subscribed(self) -> set[TopicPartition]:
+        return {TopicPartition("x", 0), TopicPartition("x", 1)}
+
+    def identities(self, _topics: Collection[str]) -> Mapping[str, str]:
+        return self._ids
+
+    def ends(self, keys: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(keys, 9)
+
+    def beginnings(self, keys: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(keys, 0)
+
+
+@pytest.mark.parametrize("now", ["c/first", "c/a+b/c", "c/third", None])
+def test_a_recreated_topic_of_a_fleet_has_another_name_in_the_table(
+    now: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fleets write it as `<name>@<topic id>`; without the id it is unknown which rows are of this log."""
+    options = SourceOptions.parse({"kafka.bootstrap.servers": "h:9", "subscribe": "x"}, stream=False)
+
+    @contextlib.contextmanager
+    def logs(_options: object) -> Iterator[_Logs]:
+        yield _Logs({} if now is None else {"x": now})
+
+    monkeypatch.setattr(unread_ranges, "_offsets", logs)
+    positions = {TopicPartition("x", 0): 7, TopicPartition("x@a-b_c", 0): 3}
+    known = {"x": identity_number("c/first")}
+    if now is None:
+        with pytest.raises(FetchError, match="x: the topic was recreated, and the brokers do not answer"):
+            find_unread(options, positions, known)
+        assert find_unread(options, {TopicPartition("x", 0): 7}, known).labels == {"x": "x"}
+    elif now == "c/third":
+        with pytest.raises(DataLossError, match="x: the topic was deleted and recreated"):
+            find_unread(options, positions, known)
+    else:
+        found = find_unread(options, positions, known)
+        label, begin = ("x", 7) if now == "c/first" else ("x@a-b_c", 3)
+        assert found.labels == {"x": label}
+        assert found.ranges == [Range("x", 0, begin, 9), Range("x", 1, 0, 9)]
