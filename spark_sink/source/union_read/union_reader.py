@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from spark_sink.errors import OptionError, SchemaError
+from spark_sink.fetch.raw_columns import TIMESTAMP_TYPE, arrow_schema
 from spark_sink.lake.table_storage import storage_options
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TOPIC
@@ -114,6 +115,8 @@ def _source_options(
     texts = {name.lower(): text for name, text in given.items()}
     if "headers" in schema.names:
         texts.setdefault("includeheaders", "true")
+    if TIMESTAMP_TYPE in schema.names and texts.get("valueformat", "raw").lower() == "raw":
+        texts.setdefault("includetimestamptype", "true")
     if texts.get("valueformat", "").lower() in {"avro", "protobuf"} and len(topics) > 1:
         texts.setdefault("valuesubject", f"{TOPIC}-value")
     subscribed = {
@@ -132,11 +135,9 @@ def _schema(tables: Sequence[StoredTable]) -> pa.Schema:
 
 
 def _raw_columns(options: SourceOptions, table: str) -> pa.Schema:
-    from spark_sink.fetch.raw_columns import arrow_schema  # noqa: PLC0415 -- only where no table is there yet
-
     if options.value.name != "raw":
         raise OptionError(f"{table}: there is no table yet, so its columns are not known")
-    return arrow_schema(headers=options.headers)
+    return arrow_schema(headers=options.headers, timestamp_type=options.timestamp_type)
 
 
 def _selected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,11 +44,12 @@ def _put(producer: Producer, topic: str, *values: bytes | str, partition: int = 
     assert producer.flush(30) == 0
 
 
-def _commit(cluster: Cluster, topic: str, begin: int, end: int, options: dict[str, str]) -> None:
-    """Commit a range of partition 0 as an agent does, by a new process."""
-    source = SourceOptions.parse(
-        {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": "g", "subscribe": topic}
-    )
+def _commit(  # noqa: PLR0913, PLR0917 -- as an agent is given them
+    cluster: Cluster, topic: str, begin: int, end: int, options: dict[str, str], more: Mapping[str, str] | None = None
+) -> None:
+    """Commit a range of partition 0 as an agent does, by a new process; `more` are options of the source."""
+    both = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": "g", "subscribe": topic}
+    source = SourceOptions.parse({**both, **(more or {})})
     logs = PartitionOffsets(source)
     identities = logs.identities([topic])
     logs.close()
@@ -206,6 +207,18 @@ def test_tables_by_topic_and_a_topic_without_a_table(
         _commit(cluster, name, 0, 1, {"path": address})
     wanted = sorted(one.encode() for name in names for one in (name, f"{name}+"))
     assert _values(union(address, cluster.bootstrap_servers, topics=names)) == wanted
+
+
+def test_columns_that_only_an_option_adds_are_read_if_the_table_has_them(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, sink: dict[str, str]
+) -> None:
+    """Headers, and who set the timestamp."""
+    name = topic("t")
+    _put(producer, name, b"a", b"b")
+    _commit(cluster, name, 0, 1, sink, {"includeHeaders": "true", "includeTimestampType": "true"})
+    found = _union(cluster, sink).read_all()
+    assert found.column("timestampType").to_pylist() == [0, 0]
+    assert found.column("headers").to_pylist() == [None, None]
 
 
 def test_decoded_records_get_the_columns_of_the_table(
