@@ -30,6 +30,10 @@ def query(  # noqa: PLR0913, PLR0917 -- each is a flag
     topic: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A topic that may have no table yet; repeatable.")
     ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A column of the view; all of the table's by default; repeatable."),
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Option of the agents that write the table, such as valueFormat=json."),
@@ -50,7 +54,7 @@ def query(  # noqa: PLR0913, PLR0917 -- each is a flag
         **{name if name.startswith("catalog.") else f"storage.{name}": text for name, text in stored.items()},
     }
     reach(properties)
-    found = open_union(table, properties, options=options, topics=topic or ())
+    found = open_union(table, properties, options=options, columns=column or None, topics=topic or ())
     with run(found, sql) as rows:
         if as_json:
             for row in _rows(rows):

@@ -69,8 +69,8 @@ def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     if missing:
         raise SchemaError(
             f"the table has the column {missing[0]!r}, which its records do not give ({', '.join(rows.column_names)}): "
-            "name the other columns with 'columns', give the option valueFormat of the query that wrote the table, or "
-            "a 'transform' that computes it"
+            "name the other columns with 'columns' (--column), give the option valueFormat of the query that wrote the "
+            "table, or a 'transform' that computes it"
         )
     try:
         return rows.select(schema.names).cast(schema)

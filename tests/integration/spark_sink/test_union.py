@@ -339,5 +339,9 @@ def test_the_command_answers_over_both(cluster: Cluster, topic: MakeTopic, produ
     assert json.loads(answer.output) == {"n": 6, "last": "c"}
     shown = CliRunner().invoke(app, ["query", 'SELECT "offset", value FROM unread', *common]).output
     assert shown.split() == ["offset", "value", "2", "c"]
+    only = CliRunner().invoke(
+        app, ["query", "FROM unread", *common, "--column", "value", "--column", "offset", "--json"]
+    )
+    assert json.loads(only.output) == {"value": "c", "offset": 2}
     with pytest.raises(OptionError, match=r"DuckDB refuses the query: .*nothing"):
         CliRunner().invoke(app, ["query", "SELECT nothing FROM records", *common], catch_exceptions=False)
