@@ -64,13 +64,15 @@ dynamodb.secret-access-key dynamodb.session-token echo gcs.access gcs.cache-time
 gcs.default-bucket-location gcs.oauth2.token gcs.oauth2.token-expires-at gcs.project-id gcs.requester-pays
 gcs.service.host gcs.session-kwargs gcs.version-aware glue.access-key-id glue.endpoint glue.id glue.max-retries
 glue.profile-name glue.region glue.retry-mode glue.secret-access-key glue.session-token glue.skip-archive hdfs.host
-hdfs.kerberos_ticket hdfs.port hdfs.user hf.endpoint hf.token init_catalog_tables namespace-separator
+hdfs.kerberos_ticket hdfs.port hdfs.user hf.endpoint hf.token hive.hive2-compatible hive.kerberos-authentication
+hive.kerberos-service-name init_catalog_tables lock-check-max-wait-time lock-check-min-wait-time lock-check-retries
+namespace-separator
 oauth2-server-uri pool_pre_ping prefix py-catalog-impl py-io-impl resource rest-page-size rest.signing-name
 rest.signing-region rest.sigv4-enabled rest.sigv4.max-retries s3.access-key-id s3.anonymous s3.connect-timeout
 s3.endpoint s3.force-virtual-addressing s3.profile-name s3.proxy-uri s3.region s3.request-timeout s3.resolve-region
 s3.retry-strategy-impl s3.role-arn s3.role-session-name s3.secret-access-key s3.server-side-encryption
 s3.session-token s3.signer s3.signer.endpoint s3.signer.uri s3.sse-kms-key-id scan-planning-mode scope
-snapshot-loading-mode table-name token type uri view-endpoints-supported warehouse
+snapshot-loading-mode table-name token type ugi uri view-endpoints-supported warehouse
 """
 
 

@@ -1,6 +1,7 @@
 """Iceberg tables that implement `table_contract`. pyiceberg is imported at the first use of a table.
 
 * `catalogs`: addresses of tables, and the catalogs that hold them.
+* `hive_metastore`: Hive's catalog, with a compare and swap by the metastore.
 * `iceberg_table`: the table with compare and swap.
 * `stored_state`: the positions of all groups, as one table property.
 * `snapshot_commit`: one commit that is never retried: data files, positions, and the assertions.

@@ -88,7 +88,9 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
         )
     except ImportError as error:
         raise OptionError(f"Iceberg needs pyiceberg: pip install 'kafka-azimuth[iceberg]' ({error})") from error
-    AVAILABLE_CATALOGS[CatalogType.REST] = _answering_rest  # the type may be in pyiceberg's configuration file only
+    # The type may be in pyiceberg's configuration file only.
+    AVAILABLE_CATALOGS[CatalogType.REST] = _answering_rest
+    AVAILABLE_CATALOGS[CatalogType.HIVE] = _fenced_hive
     properties = _with_defaults(dict(given))
     try:
         return repeat_lost_races(lambda: load_catalog(name, **properties))
@@ -107,6 +109,12 @@ def _answering_rest(name: str, properties: Mapping[str, str]) -> "Catalog":
     from spark_sink.lake.iceberg.rest_answers import AnsweringRestCatalog  # noqa: PLC0415 -- loads slowly
 
     return AnsweringRestCatalog(name, **properties)
+
+
+def _fenced_hive(name: str, properties: Mapping[str, str]) -> "Catalog":
+    from spark_sink.lake.iceberg.hive_metastore import FencedHiveCatalog  # noqa: PLC0415 -- loads slowly
+
+    return FencedHiveCatalog(name, **properties)
 
 
 def repeat_lost_races(create: Callable[[], _Created]) -> _Created:

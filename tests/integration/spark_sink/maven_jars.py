@@ -10,12 +10,14 @@ import pytest
 
 
 class Jar(NamedTuple):
-    """A jar by its coordinates; one with a classifier comes without what it needs."""
+    """A jar, or another kind of file, by its coordinates; one with a classifier comes without what it needs."""
 
     group: str
     name: str
     version: str
     classifier: str = ""
+    kind: str = "jar"
+    alone: bool = False
 
 
 def fetch_jars(folder: Path, wanted: Iterable[Jar], what: str) -> Path:
@@ -47,9 +49,9 @@ def fetch_jars(folder: Path, wanted: Iterable[Jar], what: str) -> Path:
 
 
 def _dependency(jar: Jar) -> str:
-    kind = f"<classifier>{jar.classifier}</classifier>" if jar.classifier else ""
+    kind = f"<type>{jar.kind}</type>" + (f"<classifier>{jar.classifier}</classifier>" if jar.classifier else "")
     alone = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     return (
         f"<dependency><groupId>{jar.group}</groupId><artifactId>{jar.name}</artifactId><version>{jar.version}</version>"
-        f"{kind}{alone if jar.classifier else ''}</dependency>"
+        f"{kind}{alone if jar.classifier or jar.alone else ''}</dependency>"
     )

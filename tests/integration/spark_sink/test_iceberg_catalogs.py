@@ -18,6 +18,7 @@ from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.integration.assignors.claims.conftest import PostgreSQL
+from tests.integration.spark_sink.hive_fixture import hive_metastore, hive_on_postgresql
 from tests.integration.spark_sink.rest_fixture import rest_catalog
 from tests.integration.spark_sink.small_servers import BUCKET, small_aws
 from tests.table_kinds import SCHEMA, rows_of, warehouse
@@ -49,7 +50,15 @@ def postgresql() -> Iterator[str]:
 
 
 @pytest.fixture(
-    params=["SQLite and a folder", "SQLite and S3", "Glue and S3", "REST and a folder", "PostgreSQL and a folder"]
+    params=[
+        "SQLite and a folder",
+        "SQLite and S3",
+        "Glue and S3",
+        "REST and a folder",
+        "PostgreSQL and a folder",
+        "Hive on PostgreSQL and a folder",
+        "Hive on Derby and a folder",
+    ]
 )
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mapping[str, str]]:
     """The options of a catalog."""
@@ -57,6 +66,10 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mapping[
     if kind == "REST and a folder":
         with rest_catalog(tmp_path) as address:
             yield {"catalog.type": "rest", "catalog.uri": address}
+        return
+    if kind.startswith("Hive"):
+        with (hive_metastore if "Derby" in kind else hive_on_postgresql)(tmp_path) as metastore:
+            yield metastore.storage
         return
     if kind == "SQLite and a folder":
         yield warehouse(tmp_path)

@@ -19,10 +19,14 @@ def tied(command: Sequence[str]) -> list[str]:
     return [*([setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []), *command]
 
 
-def launch(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+def launch(
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.Popen[bytes]:
     """Start a tied process in a session of its own."""
     with log.open("ab") as output:
-        return subprocess.Popen(tied(command), stdout=output, stderr=output, env=environment, start_new_session=True)
+        return subprocess.Popen(
+            tied(command), stdout=output, stderr=output, env=environment, cwd=cwd, start_new_session=True
+        )
 
 
 def tree(pid: int) -> list[psutil.Process]:
