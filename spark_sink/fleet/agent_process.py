@@ -27,9 +27,10 @@ from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.light_ingestion import LightIngestion, Surroundings
 from spark_sink.fleet.periodic_reports import start_reports, write_status
 from spark_sink.fleet.quarantine_counts import Quarantined
+from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
 from spark_sink.fleet.received_bytes import BrokerZones
 from spark_sink.fleet.settings_tables import RedisMembership, StaticMembership
-from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
+from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.fleet.whole_fleet import WholeFleet
 from spark_sink.fleet.workers_in_force import WorkersNow

@@ -5,23 +5,21 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaException
 
 from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic, Lane, lane_change
-from assignors.scaling import PollSettings, narrowest
+from assignors.scaling import narrowest
 from spark_sink.errors import SparkSinkError, TableError
-from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.lane import LaneConsumer, LaneParts
 from spark_sink.fleet.lane_consumers import Consumers
+from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
 from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.table_refusals import RefusedTables
-from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.fleet.write_queue import BackgroundWriter, BatchWriter, ReadBatch, TopicIds
+from spark_sink.fleet.write_queue import BackgroundWriter, BatchWriter, ReadBatch
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -32,50 +30,8 @@ _EXPECTED = (SparkSinkError, AssignorError, KafkaException, OSError)
 _WAIT_S = 0.05
 _MOST = 5_000
 _LONGEST_POLL_S = 1.0  # the other lanes of the source wait for it, and so does the end of the agent
-_BUFFER_BYTES = 32 << 20
 _PAUSE_S = 1.0
 _PART = re.compile(r"part-[0-9a-f]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderSettings:
-    """The settings of the readers.
-
-    Attributes:
-        agent: name of the agent; part of `client.id`, unless `kafka` sets it.
-        group: consumer groups are `<group>.lane-<number>`, and tables keep the positions of `<group>`.
-        kafka: librdkafka's properties, by source.
-        flush_s: interval of writes to the table.
-        include_headers: write the records' headers, too.
-        buffer_bytes: memory of each source for records that have been read. The records that are being written may take
-            the same amount.
-    """
-
-    agent: str = "agent"
-    group: str
-    kafka: Mapping[str, Mapping[str, Any]]
-    flush_s: float = 1.0
-    include_headers: bool = False
-    buffer_bytes: int = _BUFFER_BYTES
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderParts:
-    """The parts of a source's reader.
-
-    Attributes:
-        writer: writes the source's tables.
-        ids: called for each batch of records.
-        look_again: called when a topic may have been recreated.
-        ops: counts the errors for an ops log; None without one.
-        polls: returns the published settings of polls, by topic.
-    """
-
-    writer: TableWriter
-    ids: TopicIds
-    look_again: Callable[[], None]
-    ops: CommitCounts | None = None
-    polls: Callable[[], Mapping[str, PollSettings]] = dict
 
 
 class SourceReader:

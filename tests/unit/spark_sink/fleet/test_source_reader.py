@@ -16,8 +16,9 @@ from spark_sink import positions
 from spark_sink.fleet import lane as lane_module
 from spark_sink.fleet import lane_lag, source_reader
 from spark_sink.fleet.lane import LaneConsumer, LaneParts
+from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
 from spark_sink.fleet.record_buffer import RecordBuffer
-from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
+from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import Landable, TableWriter
 from spark_sink.fleet.writer_tables import Committed, LandedFiles
 from spark_sink.lake.verification import verify
