@@ -22,7 +22,9 @@ import pyarrow as pa
 import pyarrow.fs as pa_fs
 from pyspark.sql import functions as F  # noqa: N812 -- as Spark's documentation
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.types import ArrayType, MapType, StructType
 
+from assignors.hashing import hash64
 from spark_sink.errors import OptionError
 from spark_sink.formats.bad_rows import COLUMN, REASON, good_schema, quarantine_of, split
 from spark_sink.formats.bad_rows import SCHEMA as QUARANTINE_SCHEMA
@@ -31,7 +33,7 @@ from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_landing
-from spark_sink.lake.table_storage import PLACEHOLDER
+from spark_sink.lake.table_storage import PLACEHOLDER, folders_in
 from spark_sink.sink.delta_sink import BatchWriter, DeltaExactlyOnceSink, Landed, SinkWriter, stream_writer
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
 from spark_sink.sink.sink_options import ICEBERG_FORMAT, SinkOptions
@@ -54,6 +56,7 @@ _SETTINGS: Final = {
 }
 _FIELD_ID: Final = b"PARQUET:field_id"
 _THREADS: Final = 4
+_NESTED: Final = (ArrayType, MapType, StructType)
 _BAD_ROWS: Final = 10_000  # in memory at once
 
 
@@ -88,6 +91,9 @@ class SparkLanding:
         self._options = {**options, "tableFormat": ICEBERG_FORMAT} if "iceberg" in format else dict(options)
         self._parsed = SinkOptions.parse(self._options)
         self._said: str | None = None
+        # Two runs of a query never write at once, so what an earlier run left behind can be removed.
+        self._folders = f"spark-{hash64(self._parsed.checkpoint):016x}-"
+        self._cleared = False
 
     def __call__(self, rows: "DataFrame", batch: int) -> None:
         """Write one batch.
@@ -115,10 +121,10 @@ class SparkLanding:
         if PLACEHOLDER in self._parsed.routes.default or len(self._parsed.routes.addresses()) > 1:
             return "the rows go to several tables"
         for field in rows.schema:
-            kind = field.dataType.simpleString()
-            if "variant" in kind or "interval" in kind:
-                return f"column {field.name!r} is {kind}"
-            if self._parsed.iceberg and field.name != COLUMN and ("<" in kind):
+            whole = field.dataType.json()  # a short text leaves out fields
+            if "variant" in whole or "interval" in whole:
+                return f"column {field.name!r} is {field.dataType.simpleString()}"
+            if self._parsed.iceberg and field.name != COLUMN and isinstance(field.dataType, _NESTED):
                 return f"column {field.name!r} of an Iceberg table has fields"
         return None
 
@@ -133,7 +139,8 @@ class SparkLanding:
             return "the table is not in a local folder"
         session = rows.sparkSession
         run = session.sparkContext.getLocalProperty("spark.jobGroup.id") or ""
-        folder = f"spark-{uuid.uuid4().hex}"
+        self._clear(landing.files)
+        folder = f"{self._folders}{uuid.uuid4().hex}"
         try:
             with _settings(session):
                 self._write_files(_columns(rows, landing.schema), f"file://{root}/{folder}")
@@ -144,6 +151,14 @@ class SparkLanding:
             _remove(landing.files, folder)
         BatchWriter(writer, batch).commit([Landed(found, run=run)])
         return None
+
+    def _clear(self, files: pa_fs.FileSystem) -> None:
+        """Remove what a run of the query has left that was killed while Spark was writing."""
+        if not self._cleared:
+            for folder in folders_in(files):
+                if folder.startswith(self._folders):
+                    _remove(files, folder)
+            self._cleared = True
 
     def _write_files(self, rows: "DataFrame", address: str) -> None:
         layout = self._parsed.table.layout
