@@ -120,6 +120,8 @@ class SparkLanding:
             return "the session is Spark Connect's"
         if PLACEHOLDER in self._parsed.routes.default or len(self._parsed.routes.addresses()) > 1:
             return "the rows go to several tables"
+        if any(name.lower() == _IS_BAD for name in rows.columns):
+            return f"a column has the name {_IS_BAD}, which is needed to tell bad rows apart"
         for field in rows.schema:
             whole = field.dataType.json()  # a short text leaves out fields
             if "variant" in whole or "interval" in whole:
