@@ -18,6 +18,7 @@ Record = TypeVar("Record")
 
 _TIMEOUT_S = 15.0
 _REPLICAS = 3
+_PAUSE_S = 0.1
 _GONE_S = 10.0
 """A topic that no answer lists for this long is deleted: a broker that has just started lists too few."""
 
@@ -180,13 +181,19 @@ class CompactedFeed(Generic[Key, Record]):
         return any(self._read_to.get(one, -1) < end for one, end in self._targets.items())
 
     def _ends(self, partitions: Iterable[int], timeout_s: float) -> dict[int, int]:
-        try:
-            return {
-                one: self._asking.get_watermark_offsets(KafkaPartition(self._topic, one), timeout=timeout_s)[1]
-                for one in partitions
-            }
-        except KafkaException as error:
-            self._fail(f"its end cannot be asked for at {self._brokers} ({error.args[0].str()})", error)
+        until = time.monotonic() + timeout_s
+        return {one: self._end(one, timeout_s, until) for one in partitions}
+
+    def _end(self, partition: int, timeout_s: float, until: float) -> int:
+        """Return the end of a partition; a leader that has not yet heard of a new topic is asked again."""
+        while True:
+            try:
+                return self._asking.get_watermark_offsets(KafkaPartition(self._topic, partition), timeout=timeout_s)[1]
+            except KafkaException as error:
+                other = error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART
+                if other or time.monotonic() + _PAUSE_S > until:
+                    self._fail(f"its end cannot be asked for at {self._brokers} ({error.args[0].str()})", error)
+            time.sleep(_PAUSE_S)
 
     def _follow_partitions(self, timeout_s: float) -> None:
         try:

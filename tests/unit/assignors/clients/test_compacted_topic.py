@@ -81,6 +81,7 @@ class Recreated:
         self.partitions = 1
         self.answers = True  # whether the ends can be asked for
         self.stays = False  # whether a position behind the end is not noticed
+        self.unheard = 0  # answers of a leader that has not yet heard of the topic
 
     def list_topics(self, topic: str, timeout: float) -> Any:  # noqa: ANN401 -- as the client
         """The partitions, or none."""
@@ -94,6 +95,9 @@ class Recreated:
         assert timeout > 0
         if self.log is None or not self.answers or partition.partition >= self.partitions:
             raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+        self.unheard -= 1
+        if self.unheard >= 0:
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
         return 0, 0 if partition.partition else len(self.log)
 
     def incremental_assign(self, _partitions: object) -> None:
@@ -184,6 +188,20 @@ def test_no_records_are_not_taken_for_the_topic_while_its_ends_are_unknown(
             feed.refresh(1.0)
     feed.refresh(1.0)
     assert feed.records == {b"c": b"4"}
+
+
+def test_a_leader_that_has_not_yet_heard_of_a_new_topic_is_asked_again(
+    recreated: tuple[CompactedFeed[bytes, bytes], Recreated],
+) -> None:
+    """A program that has just created the topic would end; one that stays unknown is an error in the given time."""
+    feed, consumer = recreated
+    consumer.log.append((b"c", b"4"))  # type: ignore[union-attr]  # a log here
+    consumer.unheard = 2
+    assert feed.refresh(1.0, to_end=True)
+    assert feed.records == {b"a": b"3", b"b": b"2", b"c": b"4"}
+    consumer.unheard = 10_000
+    with pytest.raises(AssignorError, match="its end cannot be asked for"):
+        feed.refresh(0.3, to_end=True)
 
 
 def test_a_record_that_the_client_refuses_is_the_failure_of_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
