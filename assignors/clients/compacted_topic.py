@@ -19,6 +19,9 @@ Record = TypeVar("Record")
 _TIMEOUT_S = 15.0
 _REPLICAS = 3
 _PAUSE_S = 0.1
+_NO_LEADER_YET = frozenset(
+    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION}
+)
 _GONE_S = 10.0
 """A topic that no answer lists for this long is deleted: a broker that has just started lists too few."""
 
@@ -185,13 +188,12 @@ class CompactedFeed(Generic[Key, Record]):
         return {one: self._end(one, timeout_s, until) for one in partitions}
 
     def _end(self, partition: int, timeout_s: float, until: float) -> int:
-        """Return the end of a partition; a leader that has not yet heard of a new topic is asked again."""
+        """Return the end of a partition; the brokers are asked again until they agree about the leader of a new topic."""
         while True:
             try:
                 return self._asking.get_watermark_offsets(KafkaPartition(self._topic, partition), timeout=timeout_s)[1]
             except KafkaException as error:
-                other = error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART
-                if other or time.monotonic() + _PAUSE_S > until:
+                if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() + _PAUSE_S > until:
                     self._fail(f"its end cannot be asked for at {self._brokers} ({error.args[0].str()})", error)
             time.sleep(_PAUSE_S)
 

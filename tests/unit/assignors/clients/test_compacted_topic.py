@@ -82,6 +82,7 @@ class Recreated:
         self.answers = True  # whether the ends can be asked for
         self.stays = False  # whether a position behind the end is not noticed
         self.unheard = 0  # answers of a leader that has not yet heard of the topic
+        self.code = KafkaError.UNKNOWN_TOPIC_OR_PART
 
     def list_topics(self, topic: str, timeout: float) -> Any:  # noqa: ANN401 -- as the client
         """The partitions, or none."""
@@ -97,7 +98,7 @@ class Recreated:
             raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
         self.unheard -= 1
         if self.unheard >= 0:
-            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+            raise KafkaException(KafkaError(self.code))
         return 0, 0 if partition.partition else len(self.log)
 
     def incremental_assign(self, _partitions: object) -> None:
@@ -190,11 +191,16 @@ def test_no_records_are_not_taken_for_the_topic_while_its_ends_are_unknown(
     assert feed.records == {b"c": b"4"}
 
 
+@pytest.mark.parametrize(
+    "code",
+    [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION],
+)
 def test_a_leader_that_has_not_yet_heard_of_a_new_topic_is_asked_again(
-    recreated: tuple[CompactedFeed[bytes, bytes], Recreated],
+    recreated: tuple[CompactedFeed[bytes, bytes], Recreated], code: int
 ) -> None:
     """A program that has just created the topic would end; one that stays unknown is an error in the given time."""
     feed, consumer = recreated
+    consumer.code = code
     consumer.log.append((b"c", b"4"))  # type: ignore[union-attr]  # a log here
     consumer.unheard = 2
     assert feed.refresh(1.0, to_end=True)
