@@ -188,7 +188,7 @@ class CompactedFeed(Generic[Key, Record]):
         return {one: self._end(one, timeout_s, until) for one in partitions}
 
     def _end(self, partition: int, timeout_s: float, until: float) -> int:
-        """Return the end of a partition; the brokers are asked again until they agree about the leader of a new topic."""
+        """Return the end of a partition; asks again until the brokers agree about the leader of a new topic."""
         while True:
             try:
                 return self._asking.get_watermark_offsets(KafkaPartition(self._topic, partition), timeout=timeout_s)[1]
