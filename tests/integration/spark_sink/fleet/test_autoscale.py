@@ -51,9 +51,8 @@ topics = ["{topic}"]
         return sum(topic in str(fleet.status(agent).get("topics")) for agent in "abc")
 
     def committed() -> bool:
-        if (
-            not journal.exists()
-        ):  # two agents have the topic for a moment while it moves, also before the first decision
+        # Two agents have the topic for a moment while it moves, also before the first decision.
+        if not journal.exists():
             return False
         last = list(journal_entries(journal, topic))[-1]
         return not last["findings"] and min(last["inputs"]["committed"]) >= 0
