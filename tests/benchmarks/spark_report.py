@@ -64,10 +64,10 @@ def machine() -> dict[str, Any]:
     }
 
 
-def save(section: str, figures: dict[str, Any]) -> None:
-    """Put a section into the report and print it."""
-    report = json.loads(REPORT.read_text()) if REPORT.exists() else {}
+def save(section: str, figures: dict[str, Any], file: Path = REPORT) -> None:
+    """Put a section into a report and print it."""
+    report = json.loads(file.read_text()) if file.exists() else {}
     report[section] = {"machine": machine(), **figures}
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text(json.dumps(report, indent=1))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(report, indent=1))
     print(f"\n{section}: {json.dumps(report[section], indent=1)}")  # noqa: T201 -- a benchmark prints its figures
