@@ -145,7 +145,7 @@ def _die_under_the_lock(storage: Mapping[str, str], address: str) -> None:
 def test_the_lock_of_a_writer_that_was_killed_is_waited_for(
     metastore: Metastore, address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log says what is waited for; the metastore removes the lock, and the next writer continues."""
+    """The log names the lock that is waited for; the metastore removes it, and the next writer continues."""
     _write(metastore.storage, address, 0, 0, 3)
     monkeypatch.setattr(catalogs, "NOTICE_S", 0.1)
     process = multiprocessing.get_context("spawn").Process(
