@@ -217,6 +217,8 @@ def _claimed_places(topics: Sequence[Topic], members: Sequence[Member], first: I
     """Return the partition and the member of each claim on a partition that exists, members ascending."""
     owned = [m.owned for m in members]
     pairs = list(itertools.chain.from_iterable(owned))
+    if not pairs:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     try:
         names, numbers = list(map(_NAME, pairs)), list(map(_NUMBER, pairs))
     except (IndexError, TypeError, KeyError) as error:

@@ -10,7 +10,7 @@ from assignors.planner.input_arrays import I32, I64, Bools, Problem
 from assignors.planner.load_bounds import Band
 
 _SORT_ALL = 2  # times the needed members: more members are partitioned before they are sorted
-_SCORES_AT_ONCE = 1 << 14  # 128 kB, which stay in a core's cache
+_SCORES_AT_ONCE = 1 << 13  # 64 kB: larger arrays are mapped anew each time, which costs more than their mixing
 Scores = Callable[[I64], U64]
 """Preference of every member for the topics of these numbers, shape (K, M); the highest is the first choice."""
 
@@ -54,9 +54,9 @@ class Placement:
         self.placed = int(load.sum())
         self.need = int(np.maximum(band.low - load, 0).sum())
         self.left = len(free)
-        topic_of = np.searchsorted(first, free, side="right") - 1
-        topics, starts, counts = np.unique(topic_of, return_index=True, return_counts=True)
-        sizes = np.diff(first)[topics]
+        ends = np.searchsorted(free, first)
+        topics = (ends[1:] > ends[:-1]).nonzero()[0]
+        starts, counts, sizes = ends[topics], np.diff(ends)[topics], np.diff(first)[topics]
         order = np.lexsort((topics, -counts))
         batch = max(1, _SCORES_AT_ONCE // len(load))
         for at in range(0, len(order), batch):
@@ -71,7 +71,10 @@ class Placement:
                     takers = self._place_one_each(score, count)
                 if takers is None:
                     takers = self._place(score, count, self._held(topic))
-                owner[free[start : start + count]] = takers
+                if count == size:
+                    owner[first[topic] : first[topic + 1]] = takers
+                else:
+                    owner[free[start : start + count]] = takers
 
     def _held(self, topic: int) -> I64:
         held = self.owner[self.problem.first[topic] : self.problem.first[topic + 1]]
@@ -184,4 +187,8 @@ def _best(members: I64, score: U64, count: int) -> I64:
         ascending.partition(len(high) - count)
         some = (high >= ascending[-count]).nonzero()[0]
         members, high = members[some], high[some]
-    return members[(~high).argsort(kind="stable")[:count]]
+    order = high.argsort()[::-1]
+    ordered = high[order]
+    if np.count_nonzero(ordered[1:] == ordered[:-1]):  # seldom: a stable sort each time would take twice as long
+        order = (~high).argsort(kind="stable")
+    return members[order[:count]]
