@@ -83,7 +83,7 @@ class AgentSettings(BaseSettings):
     starting_offsets: str = Field("earliest", description="Where a partition without a known position begins.")
     max_offsets_per_trigger: Whole | None = Field(None, ge=1, description="Offsets a batch reads at most.")
     trigger: Annotated[str, AfterValidator(_interval)] = Field(
-        "1 second", description="Time between batches, or 'available-now' to end when caught up."
+        "500 milliseconds", description="Time between batches, or 'available-now' to end when caught up."
     )
     master: Annotated[str, AfterValidator(check_master)] = Field("local[*]", description="Spark's master.")
     driver_memory: Annotated[str, AfterValidator(_size)] = Field("768m", description="Heap of Spark's driver.")

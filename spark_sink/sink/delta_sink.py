@@ -163,6 +163,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
         """Commit a batch to the tables, exactly once."""
         self.commit_part(messages, batchId)
+        # Where hundreds of tables come to their checkpoints at once, Arrow would keep what it took for reading them.
+        pa.default_memory_pool().release_unused()
 
     def commit_part(
         self, messages: Sequence[WriterCommitMessage | None], batch: int, write: BatchWrite | None = None

@@ -3,7 +3,7 @@
 Beside it Spark's own connector into Parquet files, in the same session, by turns; both are processes of their own, and
 records keep coming all the while. AZIMUTH_BENCH_TOPICS (300), AZIMUTH_BENCH_RATE (600 records a second over all),
 AZIMUTH_BENCH_SECONDS (60 a turn) and AZIMUTH_BENCH_RUNS (3 turns of each) set the sizes, and AZIMUTH_BENCH_TRIGGER
-("1 second") the time between two batches. The bars stand in `bars.py`.
+the time between two batches (the agent's default). The bars stand in `bars.py`.
 """
 
 import os
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.demo.cluster import Cluster
 from tests.benchmarks.spark_freshness import Commits
 from tests.benchmarks.spark_report import peer_jars, save
@@ -36,7 +37,7 @@ SECONDS = float(os.environ.get("AZIMUTH_BENCH_SECONDS", "60"))
 RUNS = int(os.environ.get("AZIMUTH_BENCH_RUNS", "3"))
 EACH = 2
 WARM_COMMITS, PATIENCE_S = 5, 300.0
-TRIGGER = os.environ.get("AZIMUTH_BENCH_TRIGGER", "1 second")
+TRIGGER = os.environ.get("AZIMUTH_BENCH_TRIGGER", AgentSettings.model_fields["trigger"].default)
 EVENTS = {
     "spark.eventLog.enabled": "true",
     "spark.eventLog.rolling.enabled": "false",

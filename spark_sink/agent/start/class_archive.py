@@ -16,6 +16,9 @@ from spark_sink.agent.start.java_command import cache_directory
 _SHOWN = 12  # hexadecimal digits of each of the two hashes in a file's name
 # A file that no longer fits costs time, and its warnings would confuse.
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
+# Newer JVMs map an archive to a random address, and so change every pointer in it: 150 MB that no process shares, and a
+# part of the start. The addresses of the heap and of libraries stay random.
+_AT_ITS_ADDRESS = "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
 
 
 def archive_of(name: str, java: str, jars: Path) -> Path:
@@ -30,7 +33,7 @@ def archive_of(name: str, java: str, jars: Path) -> Path:
 
 def using(archive: Path) -> str:
     """Return the JVM's options to use an archive; none where there is no such file."""
-    return f"-XX:SharedArchiveFile={archive} {_QUIET}" if archive.is_file() else ""
+    return f"-XX:SharedArchiveFile={archive} {_AT_ITS_ADDRESS} {_QUIET}" if archive.is_file() else ""
 
 
 def _hash(text: str) -> str:

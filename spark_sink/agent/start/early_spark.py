@@ -26,6 +26,15 @@ from spark_sink.agent.start.worker_modules import DAEMON
 # Names of settings that Spark itself hides in its pages (spark.redaction.regex).
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
+# What Spark keeps of earlier batches for its pages, which an agent does not show: 1,000 executions, 100 of a query's
+# reports with the offsets of each partition.
+_FEW_KEPT = {
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
+}
 _STDERR = 2
 _END_S = 10.0
 
@@ -93,6 +102,7 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
                 # The query has a filter at most; compiling a class for it takes longer than it saves.
                 "spark.sql.codegen.wholeStage": "false",
                 "spark.python.daemon.module": DAEMON,
+                **_FEW_KEPT,
                 **_checkpoint_files(settings.checkpoint),
                 **settings.spark,
             }

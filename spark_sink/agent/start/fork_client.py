@@ -4,16 +4,19 @@ Runs without site-packages (`python -I -S`), so it starts in 15 ms. Without a se
 """
 
 import array
-import contextlib
 import json
 import os
-import signal
 import socket
 import struct
 import sys
 
 NUMBER = struct.Struct("<i")
 SIZE = struct.Struct("<Q")
+SHELL = "/bin/sh"
+WAITING = "wait"
+"""Name of the shell's script, beside the server's socket; `warm_python` writes it."""
+KEPT_OPEN = 3
+"""Number of the connection in the shell. The kernel kills the forked process when the shell ends."""
 _FILES = (0, 1, 2)
 
 
@@ -27,9 +30,14 @@ def main(server: str, python: str, arguments: list[str]) -> None:
         forked = _number(connection)
         if forked is None:  # the server ended before it forked
             os.execv(python, [python, *arguments])  # noqa: S606 -- as above
-        # Spark ends a reader with SIGTERM, which the reader uses to leave its group.
-        signal.signal(signal.SIGTERM, lambda number, _: _send(forked, number))
-        _end_as(_number(connection))
+        _wait(server, connection, forked)
+
+
+def _wait(server: str, connection: socket.socket, forked: int) -> None:
+    """Become the shell that waits for the forked process: it takes a tenth of an interpreter's memory."""
+    os.dup2(connection.fileno(), KEPT_OPEN)
+    os.set_inheritable(KEPT_OPEN, True)  # noqa: FBT003 -- its only form
+    os.execv(SHELL, [SHELL, os.path.join(os.path.dirname(server), WAITING), str(forked)])  # noqa: S606, PTH118, PTH120
 
 
 def _ask(server: str, arguments: list[str]) -> socket.socket | None:
@@ -54,20 +62,6 @@ def _number(connection: socket.socket) -> int | None:
     except ConnectionError:
         return None
     return NUMBER.unpack(received)[0] if len(received) == NUMBER.size else None
-
-
-def _send(process: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process, number)
-
-
-def _end_as(status: int | None) -> None:
-    """End as the forked process did; `status` is its exit code, or minus the signal that ended it."""
-    if status is not None and status < 0:
-        if -status != signal.SIGKILL:  # which has no handler
-            signal.signal(-status, signal.SIG_DFL)
-        os.kill(os.getpid(), -status)
-    raise SystemExit(1 if status is None else status)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def _tell_the_end(descriptor: int, process: int, connection: socket.socket) -> N
     status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     with connection:
         try:
-            connection.sendall(NUMBER.pack(status))
+            connection.sendall(f"{status}\n".encode())  # a shell reads it
         except OSError:  # the client was killed
             return
 

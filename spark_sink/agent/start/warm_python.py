@@ -14,6 +14,17 @@ from pathlib import Path
 from spark_sink.agent.start import fork_client
 
 _SERVER = "spark_sink.agent.start.fork_server"
+# Spark ends a reader with SIGTERM, which the reader uses to leave its group. A signal interrupts `read`. The server
+# sends the exit code, or minus the signal that ended the process; without a server there is nothing to wait for.
+_WAIT = f"""trap 'signalled=1; kill -TERM "$1" 2>/dev/null' TERM
+while signalled=; ! read -r status <&{fork_client.KEPT_OPEN}; do
+    [ "$signalled" ] || exit 1
+done
+case $status in
+-*) trap - TERM; kill "$status" $$ ;;
+*) exit "$status" ;;
+esac
+"""
 
 
 @contextlib.contextmanager
@@ -73,4 +84,5 @@ def _command(folder: Path) -> Path | None:
     command = folder / "python"
     command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
     command.chmod(0o700)
+    (folder / fork_client.WAITING).write_text(_WAIT)
     return command if os.access(command, os.X_OK) else None
