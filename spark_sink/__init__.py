@@ -5,6 +5,7 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
+    from spark_sink.agent.start.warm_python import warm_processes
     from spark_sink.errors import SparkSinkError
     from spark_sink.lake.positions import positions
     from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
@@ -26,6 +27,7 @@ _HOMES = {
     "SparkSinkError": "errors",
     "positions": "lake.positions",
     "union": "source.union_read.union_reader",
+    "warm_processes": "agent.start.warm_python",
 }
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "SparkSinkError",
     "positions",
     "union",
+    "warm_processes",
 ]
 
 

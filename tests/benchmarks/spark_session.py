@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, KafkaGroupSource
+from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, KafkaGroupSource, warm_processes
 from tests.benchmarks.spark_report import peer_jars
 
 # pyspark leaves sockets open and uses what Python has deprecated.
@@ -23,6 +23,11 @@ MARKS = [
 def session() -> Iterator[SparkSession]:
     """Open a session with an agent's heap, our source and sinks, and the peer's jars if they are available."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    with warm_processes():
+        yield from _session()
+
+
+def _session() -> Iterator[SparkSession]:
     config: dict[str, bool | float | int | str | None] = {
         "spark.driver.memory": "768m",
         "spark.jars": ",".join(map(str, peer_jars())),

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
 from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf
@@ -20,7 +19,7 @@ from pyspark.java_gateway import launch_gateway
 
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.start.class_training import java_options
-from spark_sink.agent.start.warm_python import warm_python
+from spark_sink.agent.start.warm_python import CHOSEN, is_this_python, warm_python
 from spark_sink.agent.start.worker_modules import DAEMON
 
 # Names of settings that Spark itself hides in its pages (spark.redaction.regex).
@@ -89,7 +88,7 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
         ClusterError: there is no Java 17 or newer.
     """
     with _python(settings) as command:
-        os.environ["PYSPARK_PYTHON"] = command
+        os.environ[CHOSEN] = command
         early = EarlySpark(
             {
                 "spark.app.name": settings.agent,
@@ -129,16 +128,10 @@ def _python(settings: AgentSettings) -> Iterator[str]:
     """Yield the Python that Spark starts its processes with: the user's, or one that is forked with modules loaded."""
     # Otherwise hundreds of short-lived threads would each leave pages in a separate arena.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    chosen = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    chosen = os.environ.get(CHOSEN, sys.executable)
     local = settings.master.startswith("local") and "spark.pyspark.python" not in settings.spark
-    if not (local and _is_this_python(chosen)):
+    if not (local and is_this_python(chosen)):
         yield chosen
         return
     with warm_python() as command:
         yield str(command or chosen)
-
-
-def _is_this_python(command: str) -> bool:
-    """Whether a command is this interpreter in this environment, also under another of its names."""
-    chosen, this = Path(command), Path(sys.executable)
-    return chosen == this or (chosen.parent == this.parent and chosen.exists() and chosen.samefile(this))
