@@ -60,7 +60,9 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     max_offsets_per_trigger: Annotated[int | None, typer.Option(help="Offsets a batch reads at most.")] = None,
     trigger: Annotated[
         str | None,
-        typer.Option(help="Time between batches, or 'available-now' to end when caught up.", show_default="1 second"),
+        typer.Option(
+            help="Time between batches, or 'available-now' to end when caught up.", show_default="500 milliseconds"
+        ),
     ] = None,
     master: Annotated[str | None, typer.Option(help="Spark's master.", show_default="local[*]")] = None,
     driver_memory: Annotated[str | None, typer.Option(help="Heap of Spark's driver.", show_default="768m")] = None,
