@@ -33,8 +33,9 @@ esac
 def warm_processes() -> Iterator[bool]:
     """Fork Spark's Python processes from one that has loaded their modules, during the block.
 
-    Open and stop the session within the block; its master must be local. A query in a running session starts 0.8 s
-    earlier, the first query of a session 3 s. `azimuth sink` does this by itself.
+    Open and stop the session within the block. Its master must be local: other machines do not have the command. A
+    query in a running session starts 0.8 s earlier, the first query of a session 3 s. `azimuth sink` does this by
+    itself.
 
     Yields:
         Whether processes are forked: not on systems other than Linux, nor if PYSPARK_PYTHON names another Python.
