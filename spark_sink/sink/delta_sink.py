@@ -163,8 +163,6 @@ class SinkWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
         """Commit a batch to the tables, exactly once."""
         self.commit_part(messages, batchId)
-        # Where hundreds of tables come to their checkpoints at once, Arrow would keep what it took for reading them.
-        pa.default_memory_pool().release_unused()
 
     def commit_part(
         self, messages: Sequence[WriterCommitMessage | None], batch: int, write: BatchWrite | None = None
@@ -195,6 +193,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
         tables = _tables(self._options)
         tables.commit(offset, files, self.schema, batch, columns, write=write)
         tables.add_columns([message.wanted for message in landed if message.wanted])
+        # Where hundreds of tables come to their checkpoints at once, Arrow would keep what it took for reading them.
+        pa.default_memory_pool().release_unused()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
         """Do nothing: the commit may have succeeded, and then its files belong to the table."""

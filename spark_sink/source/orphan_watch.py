@@ -65,11 +65,8 @@ def relatives(pid: int | None = None) -> list[QueryProcess]:
     for process in _above(pid):
         command = _command(process)
         java = bool(command) and Path(command[0]).name == "java"
-        found.append(
-            QueryProcess(
-                pid=process.pid, created=process.create_time(), name="JVM" if java else process.name(), reads=True
-            )
-        )
+        name = "JVM" if java else "Python" if str(process.pid) == os.environ.get(STARTED_BY) else process.name()
+        found.append(QueryProcess(pid=process.pid, created=process.create_time(), name=name, reads=True))
         if java:
             if "pyspark-shell" in command and (driver := process.parent()) is not None and driver.pid > 1:
                 found.append(QueryProcess(pid=driver.pid, created=driver.create_time(), name="driver", reads=False))

@@ -16,8 +16,8 @@ from spark_sink.agent.start.java_command import cache_directory
 _SHOWN = 12  # hexadecimal digits of each of the two hashes in a file's name
 # A file that no longer fits costs time, and its warnings would confuse.
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
-# Newer JVMs map an archive to a random address, and so change every pointer in it: 150 MB that no process shares, and a
-# part of the start. The addresses of the heap and of libraries stay random.
+# Newer JVMs map an archive to a random address, and so change every pointer in it: 150 MB cannot be shared, and the
+# start takes longer. The addresses of the heap and of libraries stay random.
 _AT_ITS_ADDRESS = "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
 
 

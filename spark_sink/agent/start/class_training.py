@@ -23,7 +23,8 @@ from spark_sink.agent.start.class_archive import archive_of, recording, using
 from spark_sink.agent.start.java_command import find_java, locate_java
 
 # By default the heap begins with 1/64 of the machine's memory, even if it needs much less, and keeps up to 70 % free.
-_HEAP = "-XX:+UseSerialGC -Xms96m -Xmn40m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25"
+_HEAP = "-XX:+UseSerialGC -Xms96m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25"
+_YOUNG = "-Xmn40m"
 # The start's compilations leave 25 MB of native memory free.
 _NATIVE = "-XX:+IgnoreUnrecognizedVMOptions -XX:TrimNativeHeapInterval=10000"
 # The optimizing compiler (C2) took a fifth of the start's CPU time, for methods that a batch calls a few thousand
@@ -46,8 +47,12 @@ def spark_archive() -> Path:
     return archive_of(f"spark-{pyspark.__version__}", locate_java(), Path(pyspark.__file__).parent / "jars")
 
 
-def java_options() -> str:
+def java_options(*, default_heap: bool) -> str:
     """Return the options of an agent's JVM, with the archive where there is one.
+
+    Args:
+        default_heap: whether the heap has the default size. In another one, which people choose for rows that move
+            through the JVM, the young generation grows with the heap.
 
     Raises:
         ClusterError: there is no Java 17 or newer.
@@ -55,7 +60,7 @@ def java_options() -> str:
     archive = spark_archive()
     if not archive.is_file():  # whoever made it has looked at the version, which starts a JVM
         find_java()
-    return f"{_JVM} {using(archive)}"
+    return f"{_JVM} {_YOUNG if default_heap else ''} {using(archive)}"
 
 
 def make_spark_archive() -> Path:

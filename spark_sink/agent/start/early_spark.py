@@ -24,6 +24,7 @@ from spark_sink.agent.start.worker_modules import DAEMON
 
 # Names of settings that Spark itself hides in its pages (spark.redaction.regex).
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
+_DEFAULT_HEAP = AgentSettings.model_fields["driver_memory"].default
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 # What Spark keeps of earlier batches for its pages, which an agent does not show: 1,000 executions, 100 of a query's
 # reports with the offsets of each partition.
@@ -94,14 +95,14 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
                 "spark.app.name": settings.agent,
                 "spark.master": settings.master,
                 "spark.driver.memory": settings.driver_memory,
-                "spark.driver.extraJavaOptions": java_options(),
+                "spark.driver.extraJavaOptions": java_options(default_heap=settings.driver_memory == _DEFAULT_HEAP),
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": "false",
                 "spark.sql.session.timeZone": "UTC",
                 # The query has a filter at most; compiling a class for it takes longer than it saves.
                 "spark.sql.codegen.wholeStage": "false",
                 "spark.python.daemon.module": DAEMON,
-                **_FEW_KEPT,
+                **({} if settings.spark.get("spark.ui.enabled") == "true" else _FEW_KEPT),
                 **_checkpoint_files(settings.checkpoint),
                 **settings.spark,
             }

@@ -16,7 +16,7 @@ SHELL = "/bin/sh"
 WAITING = "wait"
 """Name of the shell's script, beside the server's socket; `warm_python` writes it."""
 KEPT_OPEN = 3
-"""Number of the connection in the shell. The kernel kills the forked process when the shell ends."""
+"""File descriptor of the connection in the shell. The kernel kills the forked process when the shell ends."""
 _FILES = (0, 1, 2)
 
 

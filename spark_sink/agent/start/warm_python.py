@@ -17,13 +17,14 @@ CHOSEN = "PYSPARK_PYTHON"
 """The variable that names the Python of Spark's processes."""
 _SERVER = "spark_sink.agent.start.fork_server"
 # Spark ends a reader with SIGTERM, which the reader uses to leave its group. A signal interrupts `read`. The server
-# sends the exit code, or minus the signal that ended the process; without a server there is nothing to wait for.
+# sends the exit code, or minus the signal that ended the process; without a server there is nothing to wait for. A
+# shell that started with an ignored signal cannot die of it.
 _WAIT = f"""trap 'signalled=1; kill -TERM "$1" 2>/dev/null' TERM
 while signalled=; ! read -r status <&{fork_client.KEPT_OPEN}; do
     [ "$signalled" ] || exit 1
 done
 case $status in
--*) trap - TERM; kill "$status" $$ ;;
+-*) trap - TERM; kill "$status" $$; exit $((128 - status)) ;;
 *) exit "$status" ;;
 esac
 """
@@ -34,8 +35,9 @@ def warm_processes() -> Iterator[bool]:
     """Fork Spark's Python processes from one that has loaded their modules, during the block.
 
     Open and stop the session within the block. Its master must be local: other machines do not have the command. A
-    query in a running session starts 0.8 s earlier, the first query of a session 3 s. `azimuth sink` does this by
-    itself.
+    query in a running session starts 0.8 s earlier, the first query of a session 3.5 s. `azimuth sink` does this by
+    itself. Not for two threads at once, because PYSPARK_PYTHON is the process's. A session that was open before the
+    block is not changed, and one that outlives it cannot start Python processes.
 
     Yields:
         Whether processes are forked: not on systems other than Linux, nor if PYSPARK_PYTHON names another Python.
@@ -58,7 +60,7 @@ def _choose(python: str | None) -> None:
 
 def is_this_python(command: str) -> bool:
     """Whether a command is this interpreter in this environment, also under another of its names."""
-    chosen, this = Path(command), Path(sys.executable)
+    chosen, this = Path(shutil.which(command) or command), Path(sys.executable)
     return chosen == this or (chosen.parent == this.parent and chosen.exists() and chosen.samefile(this))
 
 
@@ -82,13 +84,23 @@ def warm_python() -> Iterator[Path | None]:
                 [sys.executable, "-m", _SERVER, str(listener.fileno()), str(folder)],
                 stdin=subprocess.PIPE,
                 pass_fds=[listener.fileno()],
-                env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONHASHSEED": "0"},
+                env=_environment(),
             )
         )
         listener.close()
-        if server.stdin is not None:
-            opened.callback(server.stdin.close)
+        # Not only the end of its input: a child that the driver has forked may hold that open.
+        opened.callback(server.kill)
         yield command
+
+
+def _environment() -> dict[str, str]:
+    """Return the server's environment: an interpreter and numpy read some of it at their start, before the fork."""
+    return {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+    }
 
 
 def _listens(listener: socket.socket, folder: Path) -> bool:

@@ -34,6 +34,11 @@ print("ready", flush=True)
 while True:
     time.sleep(60)
 """
+_DIES = """
+import os, signal
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+os.kill(os.getpid(), signal.SIGPIPE)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +54,7 @@ def modules(tmp_path: Path) -> Path:
     """A folder with modules to run."""
     (tmp_path / "says.py").write_text(_SAYS)
     (tmp_path / "leaves.py").write_text(_LEAVES)
+    (tmp_path / "dies.py").write_text(_DIES)
     return tmp_path
 
 
@@ -140,6 +146,11 @@ def test_a_client_ends_as_its_process_did(python: str, start: Start) -> None:
     process = start(python, "-m", "says")
     os.kill(_said(process)["pid"], signal.SIGKILL)
     assert process.wait(60) == -signal.SIGKILL
+
+
+def test_a_signal_that_the_client_ignores_is_not_taken_for_success(python: str, start: Start) -> None:
+    """Python ignores SIGPIPE, and what it starts inherits that."""
+    assert start(python, "-m", "dies").wait(60) in {-signal.SIGPIPE, 128 + signal.SIGPIPE}
 
 
 def test_a_forked_reader_watches_what_is_above_its_client(
