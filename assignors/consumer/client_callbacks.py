@@ -13,6 +13,7 @@ from assignors.consumer.interruptions import Once, at_once
 
 _ARGUMENTS: Final = {"error_cb": 1, "stats_cb": 1, "throttle_cb": 1, "on_commit": 2}
 _OF_LOG: Final = 5
+_HELD: Final = (*_ARGUMENTS, "oauth_cb")
 # list.append returns None; this function returns a number, so `min` can take it as its key.
 _APPEND: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.py_object)(
     ("PyList_Append", ctypes.pythonapi)
@@ -31,11 +32,28 @@ class OwnedCallbacks:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = config
-        self._functions = {name: partial(config[name]) for name in _ARGUMENTS if callable(config.get(name))}
+        self._functions = {name: partial(config[name]) for name in _HELD if callable(config.get(name))}
+        log = getattr(config.get("logger"), "log", None)
+        self._log = partial(log) if callable(log) else None
 
     def weakly(self) -> dict[str, Any]:
         """Return the configuration with weak references, which call the functions in C while the consumer exists."""
-        return {**self._config, **{name: weakref.proxy(function) for name, function in self._functions.items()}}
+        weak: dict[str, Any] = {name: weakref.proxy(function) for name, function in self._functions.items()}
+        if self._log is not None:
+            weak["logger"] = WeakLogger(self._log)
+        return {**self._config, **weak}
+
+
+class WeakLogger:
+    """Passes lines of the log to a function that it does not keep alive; later ones go nowhere."""
+
+    def __init__(self, log: Callable[..., object]) -> None:
+        self._log = weakref.ref(log)
+
+    def log(self, *args: object, **more: object) -> None:
+        """As logging.Logger.log."""
+        if (log := self._log()) is not None:
+            log(*args, **more)
 
 
 class ClientCallbacks:

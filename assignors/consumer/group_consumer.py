@@ -30,6 +30,7 @@ from assignors.consumer.received_bytes import ReceivedBytes
 from assignors.consumer.record_steps import RecordSteps
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors
+from assignors.errors import MembershipError
 from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRoundRobinAssignor
 from assignors.settings.nearest_names import proposal
 
@@ -352,5 +353,12 @@ def _with_rack(assignors: Sequence[AbstractPartitionAssignor] | None, rack: Any)
     if rack:
         for one in found:
             if isinstance(one, HRWAssignor | ShuffledRoundRobinAssignor):
-                one.use_rack(str(rack))
+                _use_rack(one, str(rack))
     return found
+
+
+def _use_rack(assignor: HRWAssignor | ShuffledRoundRobinAssignor, rack: str) -> None:
+    try:
+        assignor.use_rack(rack)
+    except MembershipError as error:
+        raise ArgumentError(str(error)) from error

@@ -167,11 +167,7 @@ def table_uri(path: str) -> str:
         scheme, _, place = path.partition("://")
         return f"{_SAME_STORE.get(scheme.lower(), scheme.lower())}://{place.rstrip('/')}"
     address = str(local.resolve())
-    if address.startswith("/Volumes/") and sys.platform != "darwin":  # macOS mounts its disks there
-        raise OptionError(
-            f"{address}: a Unity Catalog volume {_UNSAFE}; give the volume's storage location (DESCRIBE VOLUME shows "
-            "it) instead"
-        )
+    refuse_mounted_store(address)
     if local.is_file():
         raise OptionError(f"{address}: is a file, need the folder of a table")
     if unquote(address) != address:
@@ -180,6 +176,23 @@ def table_uri(path: str) -> str:
             f"{address}: a % with two hexadecimal digits in it would be read as another folder; rename it"
         )
     return address
+
+
+def refuse_mounted_store(folder: str) -> None:
+    """Refuse an absolute path at which Databricks mounts a store that cannot keep a table's commits apart.
+
+    Raises:
+        OptionError: it is in a Unity Catalog volume, or in DBFS.
+    """
+    if folder.startswith("/Volumes/") and sys.platform != "darwin":  # macOS mounts its disks there
+        raise OptionError(
+            f"{folder}: a Unity Catalog volume {_UNSAFE}; give the volume's storage location (DESCRIBE VOLUME shows "
+            "it) instead"
+        )
+    if folder.startswith("/dbfs/"):
+        raise OptionError(
+            f"{folder}: DBFS {_UNSAFE}; give the address of the object store (s3://, gs://, abfss://) instead"
+        )
 
 
 def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) -> pa_fs.FileSystem:

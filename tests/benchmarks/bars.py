@@ -103,8 +103,8 @@ BARS = (
     Bar("spark", "* trickling/medians/azimuth sink/memory/pss_GB", most=0.9),
     Bar("spark", "overhead of */ratios/*/median", most=1.02),
     Bar("spark", "an answer of */share_of_a_core_asked_every_2_s", most=0.02),
-    Bar("lake", "union read/first_row_s", most=0.5),
-    Bar("lake", "union read/tail_rows_a_second", least=300_000),
+    Bar("lake", "union read/*/first_row_s", most=0.5),
+    Bar("lake", "union read/*/tail_rows_a_second", least=300_000),
 )
 
 

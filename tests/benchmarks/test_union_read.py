@@ -2,6 +2,8 @@
 
 import statistics
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
-from spark_sink.source.union_read.union_reader import open_union
+from spark_sink.source.union_read.union_reader import Union, open_union
 from tests.benchmarks.lake_report import save
 from tests.benchmarks.spark_topics import delete, flights, one_large_topic
 
@@ -23,48 +25,56 @@ pytestmark = pytest.mark.benchmark
 PARTITIONS, TIMES, TAIL, ROUNDS = 6, 10, 100_000, 7
 
 
-def _land(cluster: Cluster, topic: str, records: int, path: str) -> None:
+def _land(cluster: Cluster, topic: str, records: int, table: dict[str, str]) -> None:
     """Commit all records but the tail, in one batch."""
     each, left = (records - TAIL) // PARTITIONS, records // PARTITIONS
     ranges = [Range(topic, number, 0, min(each, left)) for number in range(PARTITIONS)]
     source = SourceOptions.parse(
         {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": "g", "subscribe": topic}
     )
-    options = SinkOptions.parse({"path": path, "kafka.group.id": "g", "checkpointLocation": "c"})
+    options = SinkOptions.parse({**table, "kafka.group.id": "g", "checkpointLocation": "c"})
     sorting = Sorting(options, arrow_schema(headers=False), "run")
     for batch in fetch(ranges, source.fetch, keep=False):
         sorting.write(batch)
     Tables(options).commit(Offset.of(ranges), sorting.close(), arrow_schema(headers=False), 0)
 
 
-def _first_row_s(cluster: Cluster, path: str) -> float:
+def _first_row_s(look: Callable[[], Union]) -> float:
     began = time.perf_counter()
-    next(open_union(path, cluster.bootstrap_servers).stored())
+    next(look().stored())
     return time.perf_counter() - began
 
 
-def _tail(cluster: Cluster, path: str) -> tuple[int, float]:
-    found = open_union(path, cluster.bootstrap_servers)
+def _tail(look: Callable[[], Union]) -> tuple[int, float]:
+    found = look()
     began = time.perf_counter()
     rows = sum(batch.num_rows for batch in found.unread())
     return rows, time.perf_counter() - began
 
 
 def test_the_first_row_and_the_tail(cluster: Cluster, tmp_path: Path) -> None:
-    """A table of 3.3 million rows, and 100,000 records that it lacks; medians."""
+    """A table of 3.3 million rows in each format, and 100,000 records that it lacks; medians."""
     records = flights()
-    topic, path = one_large_topic(cluster, records, TIMES, PARTITIONS), str(tmp_path / "table")
+    topic = one_large_topic(cluster, records, TIMES, PARTITIONS)
     total = len(records) * TIMES
-    _land(cluster, topic, total, path)
-    firsts = [_first_row_s(cluster, path) for _ in range(ROUNDS)]
-    tails = [_tail(cluster, path) for _ in range(ROUNDS)]
-    stored = sum(batch.num_rows for batch in open_union(path, cluster.bootstrap_servers).stored())
-    assert all(rows + stored == total for rows, _ in tails)
-    delete(cluster, [topic])
-    result = {
-        "table_rows": stored,
-        "tail_rows": tails[0][0],
-        "first_row_s": statistics.median(firsts),
-        "tail_rows_a_second": statistics.median(rows / seconds for rows, seconds in tails),
+    warehouse = {"catalog.warehouse": str(tmp_path / "warehouse")}
+    tables = {
+        "delta": ({"path": str(tmp_path / "table")}, str(tmp_path / "table"), {}),
+        "iceberg": ({"path": "lake.raw.t", "tableFormat": "iceberg", **warehouse}, "iceberg://lake.raw.t", warehouse),
     }
+    result = {}
+    for name, (sink, address, storage) in tables.items():
+        _land(cluster, topic, total, sink)
+        look = partial(open_union, address, cluster.bootstrap_servers, options=storage)
+        firsts = [_first_row_s(look) for _ in range(ROUNDS)]
+        tails = [_tail(look) for _ in range(ROUNDS)]
+        stored = sum(batch.num_rows for batch in look().stored())
+        assert all(rows + stored == total for rows, _ in tails)
+        result[name] = {
+            "table_rows": stored,
+            "tail_rows": tails[0][0],
+            "first_row_s": statistics.median(firsts),
+            "tail_rows_a_second": statistics.median(rows / seconds for rows, seconds in tails),
+        }
+    delete(cluster, [topic])
     save("union read", result)

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from spark_sink.errors import OptionError, TableError, plain
-from spark_sink.lake.table_storage import CATALOG, CLUSTER, ICEBERG, PLACEHOLDER, Storage, local_path
+from spark_sink.lake.table_storage import (
+    CATALOG,
+    CLUSTER,
+    ICEBERG,
+    PLACEHOLDER,
+    Storage,
+    local_path,
+    refuse_mounted_store,
+)
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -153,12 +161,13 @@ def _with_defaults(given: dict[str, str]) -> dict[str, str]:
     """Complete the properties of a local catalog.
 
     Raises:
-        OptionError: the tables would be in another folder than the warehouse.
+        OptionError: the tables would be in another folder than the warehouse, or it is a mounted store.
     """
     folder = local_path(given.get("warehouse", "s3://"))
     if folder is None:
         return given
     folder = folder.resolve()
+    refuse_mounted_store(str(folder))
     if any(one in str(folder) for one in _CUT) or unquote(str(folder)) != str(folder):
         raise OptionError(
             f"catalog.warehouse={folder}: a #, a ? or a % with two hexadecimal digits in it would be read as another "

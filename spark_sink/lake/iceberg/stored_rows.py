@@ -140,13 +140,16 @@ def quarantined_rows(
 
 
 def _few(tasks: "Iterable[FileScanTask]") -> "Iterator[list[FileScanTask]]":
-    """Yield the files in groups that fit the memory together; a larger file is a group by itself."""
+    """Yield the files in groups that fit the memory together; a larger file is a group by itself.
+
+    So is the first file, because no row is there before all files of a group are read.
+    """
     group: list[FileScanTask] = []
-    size = 0
+    size, most = 0, 1
     for one in tasks:
-        if group and (len(group) == _FILES_AT_ONCE or size + one.file.file_size_in_bytes > _BYTES_AT_ONCE):
+        if group and (len(group) == most or size + one.file.file_size_in_bytes > _BYTES_AT_ONCE):
             yield group
-            group, size = [], 0
+            group, size, most = [], 0, _FILES_AT_ONCE
         group.append(one)
         size += one.file.file_size_in_bytes
     if group:

@@ -16,6 +16,7 @@ LEAST = {"bootstrap.servers": "localhost:1", "group.id": "g"}
         pytest.param({"assignors": []}, "is empty: need one or more, or leave it out", id="no assignor"),
         pytest.param({"assignor": [HRWAssignor()]}, "did you mean 'assignors'?", id="misspelt"),
         pytest.param({"logger": "client"}, "logger='client': need a logging.Logger", id="a logger's name"),
+        pytest.param({"client.rack": "z" * 1001}, "client.rack=", id="a rack too long"),
         pytest.param({"members": {}}, "did you mean 'member'?", id="plural"),
     ],
 )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spark_sink import positions
 from spark_sink.errors import OptionError, SparkSinkError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.table_storage import table_uri
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
@@ -140,6 +141,7 @@ def test_schemes_of_one_store_are_one(spelled: str, one: str) -> None:
         ("DBFS:/lake/t", "DBFS cannot"),
         ("/Volumes/main/raw/lake/t", "Unity Catalog volume cannot.*DESCRIBE VOLUME"),
         ("file:///Volumes/main/raw/lake/t", "Unity Catalog volume cannot"),
+        ("/dbfs/lake/t", "DBFS cannot"),
         ("hdfs:/lake/t", "begins with hdfs://"),
         ("s3:/lake/t", "begins with s3://"),
         ("abfss:/lake/t", "begins with abfss://"),
@@ -155,6 +157,27 @@ def test_other_file_systems_are_refused_and_never_a_local_folder(
         SinkOptions.parse(_options(address))
     with pytest.raises(OptionError, match=words):
         positions(address, "g")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "words"),
+    [
+        ("dbfs:/lake", "DBFS cannot"),
+        ("/dbfs/lake", "DBFS cannot"),
+        ("/Volumes/main/raw/lake", "Unity Catalog volume cannot.*DESCRIBE VOLUME"),
+        ("file:///Volumes/main/raw/lake", "Unity Catalog volume cannot"),
+        ("s3:/lake", "begins with s3://"),
+    ],
+)
+def test_a_warehouse_of_another_file_system_is_refused(
+    warehouse: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog would be an SQLite database in a folder of that name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(OptionError, match=words):
+        open_catalog("lake", {"catalog.warehouse": warehouse})
     assert not list(tmp_path.iterdir())
 
 
