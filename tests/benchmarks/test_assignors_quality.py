@@ -181,7 +181,8 @@ def test_worker_caps_by_search_beside_the_optimum(monkeypatch: pytest.MonkeyPatc
 
 def test_worker_caps_in_larger_groups() -> None:
     """Moved claims, their lower bound, loads and seconds: the distance to the bound if the optimum is unknown."""
-    rng, figures = random.Random(1), {}
+    rng = random.Random(1)
+    figures: dict[str, dict[str, Any]] = {}
     for count, number, largest in ((10, 40, 6), (12, 80, 12), (30, 100, 9), (30, 300, 3), (50, 200, 6), (100, 300, 12)):
         for workers in (1, 2, 3):
             topics = [Topic(f"t{i:03d}", rng.randint(1, largest)) for i in range(number)]
@@ -204,4 +205,6 @@ def test_worker_caps_in_larger_groups() -> None:
                     "lower bound": made.lower_bound,
                     "loads": [min(loads), max(loads)],
                 }
+    moved, bound = (sum(one[name] for one in figures.values()) for name in ("moved", "lower bound"))
+    figures["in all"] = {"moved": moved, "lower bound": bound, "moved to lower bound": moved / bound}
     save("worker caps in larger groups", figures)

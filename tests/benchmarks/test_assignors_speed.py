@@ -1,6 +1,7 @@
 """Time and memory of a plan, compared with kafka-python's assignors, and on Kafka's own benchmark grid."""
 
 import json
+import random
 import statistics
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def owning(made: Plan, members: Iterable[Member]) -> list[Member]:
 
 
 def clock(run: Callable[[], object], times: int) -> float:
-    """Time a call: the median of the processor seconds of this thread, which other programs do not lengthen much."""
+    """Time a warm call: the median of the processor seconds of this thread, which other programs lengthen little."""
+    run()
     seconds = []
     for _ in range(times):
         start = time.thread_time()
@@ -68,8 +70,8 @@ def test_bars_of_speed() -> None:
         joined = [*owning(plan(given, people), people), Member("new", people[0].topics)]
         figures[f"{members} members, {partitions} partitions, {topics} topics"] = {
             "bar_ms": bar,
-            "full_ms": 1000 * clock(whole(given, people), 5),
-            "join_ms": 1000 * clock(whole(given, joined), 5),
+            "full_ms": 1000 * clock(whole(given, people), 9),
+            "join_ms": 1000 * clock(whole(given, joined), 9),
             "full_exact_balance_ms": 1000 * clock(whole(given, people, epsilon=0), 3),
             "shuffled_ms": 1000 * clock(whole(given, people, strategy="shuffled", epsilon=0), 3),
         }
@@ -88,6 +90,30 @@ def test_bars_of_speed() -> None:
         "full_ms": 1000 * clock(whole(*make_group(1000, 1000, 10_000), workers=2), 3)
     }
     save("speed", figures)
+
+
+def test_joins_under_worker_caps() -> None:
+    """1,000 members, 10,000 partitions, ten workers for each topic, in topics of equal and of random sizes."""
+    rng = random.Random(7)
+    sizes = {f"{count} equal topics": [10_000 // count] * count for count in (100, 200, 500, 1000)}
+    for low, high in ((1, 19), (1, 39), (50, 150)):
+        found: list[int] = []
+        while sum(found) < 10_000:
+            found.append(min(rng.randint(low, high), 10_000 - sum(found)))
+        sizes[f"topics of {low} to {high}"] = found
+    figures = {}
+    for name, partitions in sizes.items():
+        topics = [Topic(f"t{i:04d}", size) for i, size in enumerate(partitions)]
+        names = frozenset(t.name for t in topics)
+        members = [Member(f"m{i:04d}", names) for i in range(1000)]
+        joined = [*owning(plan(topics, members, workers=10), members), Member("new", names)]
+        made = plan(topics, joined, workers=10)
+        figures[name] = {
+            "join_ms": 1000 * clock(whole(topics, joined, workers=10), 5),
+            "moved": made.moved,
+            "lower bound": made.lower_bound,
+        }
+    save("joins under caps", figures)
 
 
 class Cluster:
