@@ -1,7 +1,8 @@
 """The cases of the bare consumer and of GroupConsumer once more, on real brokers."""
 
+import time
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import Producer
@@ -11,18 +12,25 @@ from spark_sink.demo.cluster import Cluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer import (
     test_bare_broker_assigned,
+    test_bare_by_hand,
     test_bare_choices,
     test_bare_commits,
     test_bare_seeks,
+    test_bare_threads,
 )
-from tests.unit.assignors.consumer.bare_bench import Case, check
+from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, messages, plain
+from tests.unit.assignors.consumer.surface_walk import STATES, reason, walk
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 CASES: Final[dict[str, Case]] = (
     test_bare_broker_assigned.CASES
     | test_bare_seeks.CASES
-    | {body.__name__: body for module in (test_bare_choices, test_bare_commits) for body in module.CASES}
+    | {
+        body.__name__: body
+        for module in (test_bare_by_hand, test_bare_choices, test_bare_commits)
+        for body in module.CASES
+    }
 )
 LEFT_OUT: Final = {
     "errors_of_topics_are_messages": "the embedded brokers refuse no topic",
@@ -47,3 +55,48 @@ def filled(cluster: Cluster) -> Iterator[Cluster]:
 def test_both_consumers_do_the_same(filled: Cluster, name: str) -> None:
     """A program changes its class, and nothing else."""
     check(CASES[name], filled)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_both_consumers_close_in_each_state(filled: Cluster, state: str) -> None:
+    """With each kind of argument, and so before, in and after a group."""
+    different = [one for one in walk(filled, state, "close") if not one.alike and reason(one) is None]
+    assert not different, "\n".join(map(str, different))
+
+
+def test_a_child_process_is_refused_and_ends(filled: Cluster) -> None:
+    """Its parent goes on."""
+    test_bare_threads.fork_and_go_on(filled)
+
+
+def _unknown_topic(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    one = bench.make()
+    one.subscribe(["t", "nosuch"])
+    return messages(one, 1, 1)
+
+
+def test_both_consumers_report_an_unknown_topic(filled: Cluster) -> None:
+    """As a message, beside the records of the other topic."""
+    check(_unknown_topic, filled)
+
+
+def _transaction(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    one, _ = bench.joined(records=10)
+    servers = {"bootstrap.servers": bench.cluster.bootstrap_servers, "log_level": 0}
+    producer = Producer({**servers, "transactional.id": f"{bench.kind.__name__}-{time.monotonic()}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    metadata = one.consumer_group_metadata()
+    producer.send_offsets_to_transaction([at(0, 3)], metadata, 30)
+    producer.commit_transaction(30)
+    found = plain(one.committed([at(0)], 30))
+    one.close()
+    producer.begin_transaction()
+    closed = attempt(lambda: producer.send_offsets_to_transaction([at(0, 4)], metadata, 30))
+    producer.abort_transaction(30)
+    return [found, closed]
+
+
+def test_both_consumers_commit_within_a_transaction(filled: Cluster) -> None:
+    """And a member that has left its group does not any more."""
+    check(_transaction, filled)

@@ -9,7 +9,7 @@ import pytest
 from assignors import GroupConsumer
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
-from tests.unit.assignors.consumer.bare_bench import Bench, Case, Raised, at, attempt, check, plain, read
+from tests.unit.assignors.consumer.bare_bench import Bench, Case, Raised, Servers, at, attempt, check, plain, read
 
 
 def other_threads_may_call(bench: Bench) -> Any:  # noqa: ANN401 -- as above
@@ -59,8 +59,8 @@ def test_both_consumers_do_the_same(cluster: MockCluster, body: Case) -> None:
     check(body, cluster)
 
 
-def test_a_child_process_is_refused_and_ends(cluster: MockCluster) -> None:
-    """After a fork no thread of either client runs in the child: it would deliver records twice, or hang."""
+def fork_and_go_on(cluster: Servers) -> None:
+    """Fork a process with a consumer: the child's calls are refused and it ends, and the parent reads on."""
     bench = Bench(cluster, GroupConsumer)
     one, _ = bench.joined(records=10)
     reading, writing = os.pipe()
@@ -76,3 +76,8 @@ def test_a_child_process_is_refused_and_ends(cluster: MockCluster) -> None:
     os.close(reading)
     assert len(read(one, 3 * RECORDS - 10)) == 3 * RECORDS - 10
     bench.close()
+
+
+def test_a_child_process_is_refused_and_ends(cluster: MockCluster) -> None:
+    """After a fork no thread of either client runs in the child: it would deliver records twice, or hang."""
+    fork_and_go_on(cluster)
