@@ -14,7 +14,9 @@ from tests.iceberg_batches import Writer
 from tests.table_kinds import ADDRESS, warehouse
 
 
-@pytest.mark.parametrize(("most", "groups"), [(1 << 20, [1, 8, 8, 3]), (1, [1] * 20)], ids=["small files", "large files"])
+@pytest.mark.parametrize(
+    ("most", "groups"), [(1 << 20, [1, 8, 8, 3]), (1, [1] * 20)], ids=["small files", "large files"]
+)
 def test_few_files_are_in_memory_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, groups: list[int]
 ) -> None:
