@@ -31,6 +31,7 @@ _SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)", re.IGNORECASE)
 _UNSAFE = "cannot create a file only if it is absent, so two agents could commit the same version"
+_DBFS = f"DBFS {_UNSAFE}; give the address of the object store (s3://, gs://, abfss://) instead"
 
 
 def storage_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -139,9 +140,7 @@ def local_path(uri: str) -> Path | None:
     if parts.scheme == "file":
         return Path(unquote(parts.path))
     if parts.scheme == "dbfs":
-        raise OptionError(
-            f"{uri}: DBFS {_UNSAFE}; give the address of the object store (s3://, gs://, abfss://) instead"
-        )
+        raise OptionError(f"{uri}: {_DBFS}")
     if scheme := _ONE_SLASH.match(uri):
         raise OptionError(
             f"{uri}: is neither a folder nor an address; an address begins with {scheme[1]}://, a folder with / or ./"
@@ -190,9 +189,7 @@ def refuse_mounted_store(folder: str) -> None:
             "it) instead"
         )
     if folder.startswith("/dbfs/"):
-        raise OptionError(
-            f"{folder}: DBFS {_UNSAFE}; give the address of the object store (s3://, gs://, abfss://) instead"
-        )
+        raise OptionError(f"{folder}: {_DBFS}")
 
 
 def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) -> pa_fs.FileSystem:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf
@@ -19,7 +19,7 @@ from pyspark.java_gateway import launch_gateway
 
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.start.class_training import java_options
-from spark_sink.agent.start.warm_python import CHOSEN, is_this_python, warm_python
+from spark_sink.agent.start.warm_python import CHOSEN, warm_processes
 from spark_sink.agent.start.worker_modules import DAEMON
 
 # Names of settings that Spark itself hides in its pages (spark.redaction.regex).
@@ -88,8 +88,7 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
     Raises:
         ClusterError: there is no Java 17 or newer.
     """
-    with _python(settings) as command:
-        os.environ[CHOSEN] = command
+    with _python(settings):
         early = EarlySpark(
             {
                 "spark.app.name": settings.agent,
@@ -125,14 +124,11 @@ def _checkpoint_files(checkpoint: str) -> dict[str, str]:
 
 
 @contextmanager
-def _python(settings: AgentSettings) -> Iterator[str]:
-    """Yield the Python that Spark starts its processes with: the user's, or one that is forked with modules loaded."""
+def _python(settings: AgentSettings) -> Iterator[None]:
+    """Let Spark start its processes with the user's Python, or fork them with modules loaded."""
     # Otherwise hundreds of short-lived threads would each leave pages in a separate arena.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    chosen = os.environ.get(CHOSEN, sys.executable)
     local = settings.master.startswith("local") and "spark.pyspark.python" not in settings.spark
-    if not (local and is_this_python(chosen)):
-        yield chosen
-        return
-    with warm_python() as command:
-        yield str(command or chosen)
+    with warm_processes() if local else nullcontext():
+        os.environ.setdefault(CHOSEN, sys.executable)
+        yield

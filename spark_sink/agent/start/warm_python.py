@@ -44,7 +44,7 @@ def warm_processes() -> Iterator[bool]:
     """
     before = os.environ.get(CHOSEN)
     with contextlib.ExitStack() as opened:
-        command = opened.enter_context(warm_python()) if is_this_python(before or sys.executable) else None
+        command = opened.enter_context(warm_python()) if _is_this_python(before or sys.executable) else None
         if command is not None:
             opened.callback(_choose, before)
             _choose(str(command))
@@ -58,7 +58,7 @@ def _choose(python: str | None) -> None:
         os.environ[CHOSEN] = python
 
 
-def is_this_python(command: str) -> bool:
+def _is_this_python(command: str) -> bool:
     """Whether a command is this interpreter in this environment, also under another of its names."""
     chosen, this = Path(shutil.which(command) or command), Path(sys.executable)
     return chosen == this or (chosen.parent == this.parent and chosen.exists() and chosen.samefile(this))

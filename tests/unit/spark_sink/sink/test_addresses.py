@@ -1,7 +1,7 @@
 """A file that was written goes into a table, or the batch is refused: however an address is spelled."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -133,6 +133,15 @@ def test_schemes_of_one_store_are_one(spelled: str, one: str) -> None:
     assert table_uri(spelled) == one
 
 
+@pytest.fixture
+def stays_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A working directory, on Linux, in which nothing is made."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.platform", "linux")
+    yield
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("address", "words"),
     [
@@ -147,17 +156,13 @@ def test_schemes_of_one_store_are_one(spelled: str, one: str) -> None:
         ("abfss:/lake/t", "begins with abfss://"),
     ],
 )
-def test_other_file_systems_are_refused_and_never_a_local_folder(
-    address: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("stays_empty")
+def test_other_file_systems_are_refused_and_never_a_local_folder(address: str, words: str) -> None:
     """Rows in a local folder named `dbfs:` would be lost with the machine."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(OptionError, match=words):
         SinkOptions.parse(_options(address))
     with pytest.raises(OptionError, match=words):
         positions(address, "g")
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -170,15 +175,11 @@ def test_other_file_systems_are_refused_and_never_a_local_folder(
         ("s3:/lake", "begins with s3://"),
     ],
 )
-def test_a_warehouse_of_another_file_system_is_refused(
-    warehouse: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("stays_empty")
+def test_a_warehouse_of_another_file_system_is_refused(warehouse: str, words: str) -> None:
     """The catalog would be an SQLite database in a folder of that name."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(OptionError, match=words):
         open_catalog("lake", {"catalog.warehouse": warehouse})
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("checkpoint", ["dbfs:/c", "s3:/c"])

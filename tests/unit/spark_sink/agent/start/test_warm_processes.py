@@ -1,4 +1,4 @@
-"""Which Python Spark is told to start while processes are forked."""
+"""The Python that Spark starts while its processes are forked."""
 
 import os
 import signal
@@ -27,7 +27,9 @@ def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("before", [None, sys.executable])
-def test_spark_is_told_the_command_within_the_block_only(before: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_names_the_command_within_the_block_only(
+    before: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After it, also after an error, the variable is as it was."""
     if before is not None:
         monkeypatch.setenv(CHOSEN, before)
