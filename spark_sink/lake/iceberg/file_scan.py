@@ -2,8 +2,11 @@
 
 pyiceberg 0.12 returns an empty list for a null list of structs, and an empty map for a null map of structs: it builds
 both from their offsets alone. A compaction would write them so.
+
+It also reads its files whole before it returns a row: of a file of 1.5 million rows the first came after 0.5 s.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +18,7 @@ from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.schema import Schema
+    from pyiceberg.table import FileScanTask
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.types import ListType, MapType
 
@@ -29,7 +33,7 @@ def file_scan(
     *,
     case_sensitive: bool = True,
 ) -> ArrowScan:
-    """Return pyiceberg's reader of data files, whose values are those of the files.
+    """Return pyiceberg's reader of data files, which keeps their values, and reads a single file as rows are taken.
 
     Args:
         metadata: of the table.
@@ -39,7 +43,16 @@ def file_scan(
         case_sensitive: whether names of columns are.
     """
     vars(arrow_files)["ArrowProjectionVisitor"] = _NullsKept  # the reader takes no visitor
-    return ArrowScan(metadata, io, columns, condition, case_sensitive)
+    return _FileScan(metadata, io, columns, condition, case_sensitive)
+
+
+class _FileScan(ArrowScan):
+    def to_record_batches(self, tasks: "Iterable[FileScanTask]") -> Iterator[pa.RecordBatch]:
+        files = list(tasks)
+        if len(files) != 1:
+            return super().to_record_batches(files)
+        deletes = arrow_files._read_all_delete_files(self._io, files)  # noqa: SLF001 -- as the overridden method
+        return self._record_batches_from_scan_tasks_and_deletes(files, deletes)
 
 
 class _NullsKept(ArrowProjectionVisitor):

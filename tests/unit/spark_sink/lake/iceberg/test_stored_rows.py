@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.io import pyarrow as arrow_files
 from pyiceberg.table import FileScanTask
 
 from spark_sink.lake.iceberg import stored_rows
+from spark_sink.lake.iceberg.file_scan import _FileScan
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from tests.iceberg_batches import Writer
 from tests.table_kinds import ADDRESS, warehouse
@@ -25,15 +26,40 @@ def test_few_files_are_in_memory_at_once(
     for at in range(20):
         writer.write(at, at + 1)
     monkeypatch.setattr(stored_rows, "_BYTES_AT_ONCE", most)
-    read, given = ArrowScan.to_record_batches, list[int]()
+    read, given = _FileScan.to_record_batches, list[int]()
 
-    def counted(scan: ArrowScan, tasks: list[FileScanTask]) -> Iterator[pa.RecordBatch]:
+    def counted(scan: _FileScan, tasks: list[FileScanTask]) -> Iterator[pa.RecordBatch]:
         given.append(len(tasks))
         return read(scan, tasks)
 
-    monkeypatch.setattr(ArrowScan, "to_record_batches", counted)
+    monkeypatch.setattr(_FileScan, "to_record_batches", counted)
     stored = open_stored(ADDRESS, warehouse(tmp_path))
     assert stored is not None
     rows = pa.Table.from_batches(stored.rows(["offset"]))
     assert sorted(rows["offset"].to_pylist()) == list(range(20))
     assert given == groups
+
+
+def test_a_row_is_there_before_its_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of millions of rows would be in memory whole, and its first row would come as late as its last."""
+    properties = {"write.parquet.row-group-limit": "10"}
+    writer = Writer(tmp_path)
+    writer.write(0, 1)
+    written = open_stored(ADDRESS, warehouse(tmp_path))
+    assert written is not None
+    rows = pa.Table.from_batches(written.rows(written.table.schema().column_names))
+    with written.table.transaction() as changes:
+        changes.set_properties(properties)
+    written.table.overwrite(pa.concat_tables([rows] * 100))
+    project, made = arrow_files._to_requested_schema, list[int]()  # what makes each batch of the file's
+
+    def counted(*args: object, **options: object) -> pa.RecordBatch:
+        batch = project(*args, **options)  # type: ignore[arg-type]  # passed on
+        made.append(batch.num_rows)
+        return batch
+
+    monkeypatch.setattr(arrow_files, "_to_requested_schema", counted)
+    batches = written.rows(["offset"])
+    next(batches)
+    assert made == [10]
+    assert 10 + sum(batch.num_rows for batch in batches) == 100
