@@ -1,14 +1,11 @@
 """The consumer with a cluster inside this process: its interface, and records that it must not deliver."""
 
-import gc
 import itertools
 import os
 import signal
 import struct
 import threading
 import time
-import weakref
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -283,59 +280,6 @@ def test_an_error_is_not_committed(mock: MockCluster) -> None:
             one.commit(Message(topic="t", partition=0, error=KafkaError(KafkaError._PARTITION_EOF)))
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_dropped_consumer_ends_its_threads_and_leaves_its_group(mock: MockCluster, protocol: str) -> None:
-    """Its partitions would wait for a program that can no longer poll."""
-    before = set(threading.enumerate())
-    program: dict[str, object] = {}  # as an object of the program, whose method is the callback, refers to its consumer
-
-    def callback(*_: object, _program: object = program) -> None:
-        pass
-
-    settings: dict[str, object] = dict.fromkeys(("error_cb", "on_commit", "stats_cb", "throttle_cb"), callback)
-    settings |= {"statistics.interval.ms": 5, "logger": SimpleNamespace(log=callback)}
-    if protocol == "classic":
-        one = consumer(mock, **settings)
-    else:
-        servers = {"bootstrap.servers": mock.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
-        one = GroupConsumer({**servers, "group.protocol": protocol, "log_level": 0, **settings})
-    program["consumer"] = one
-    one.subscribe(["t"], on_assign=callback, on_revoke=callback, on_lost=callback)
-    read(one, 30)
-    poll_one_by_one(one, 30)
-    del one, program, callback, settings
-    gc.collect()
-    wait_until(lambda: not set(threading.enumerate()) - before)
-    with consumer(mock) as two:
-        two.subscribe(["t"])
-        assert len(read(two, 3 * RECORDS)) == 3 * RECORDS
-
-
-class _Program:
-    """Makes a consumer that gets its token, and its lines of the log, from this object."""
-
-    def __init__(self, servers: str) -> None:
-        config = {"bootstrap.servers": servers, "group.id": "g", "log_level": 0, "sasl.mechanism": "OAUTHBEARER"}
-        more = {"security.protocol": "SASL_PLAINTEXT", "oauth_cb": self.token}
-        self.consumer = GroupConsumer({**config, **more}, logger=self)  # type: ignore[arg-type]  # has `log`
-
-    def token(self, _: str) -> tuple[str, float]:
-        """As confluent_kafka's `oauth_cb`."""
-        return "token", time.time() + 100
-
-    def log(self, *_: object) -> None:
-        """As logging.Logger.log."""
-
-
-def test_a_program_that_gives_its_own_token_and_log_is_dropped_with_its_consumer() -> None:
-    """The member's threads refer to the configuration, but not to what is in it."""
-    program = _Program("127.0.0.1:1")
-    dropped = weakref.ref(program)
-    del program
-    gc.collect()
-    assert dropped() is None
-
-
 def test_a_second_consumer_with_the_same_assignor_is_refused_by_its_poll(mock: MockCluster) -> None:
     """Otherwise its program would wait for records without end, while the member joins again and again."""
     shared = HRWAssignor(agent="a", cooperative=True)
@@ -372,43 +316,6 @@ def test_many_asynchronous_commits_end_soon(mock: MockCluster) -> None:
     one.close()
     assert time.monotonic() - begun < 10
     assert answers == [None] * 9 * RECORDS
-
-
-@pytest.mark.slow
-def test_closing_without_brokers_takes_seconds(mock: MockCluster) -> None:
-    """Its commits cannot be answered: automatic ones, and those of on_revoke, share one time limit."""
-    refused: list[Exception] = []
-
-    def revoked(one: GroupConsumer, _: object) -> None:
-        try:
-            one.commit(asynchronous=False)
-        except KafkaException as error:
-            refused.append(error)
-
-    one = consumer(mock, **{"enable.auto.commit": True})
-    one.subscribe(["t"], on_revoke=revoked)
-    read(one, 3 * RECORDS)
-    for broker in mock.racks:
-        mock.down(broker)
-    begun = time.monotonic()
-    one.close()
-    assert time.monotonic() - begun < 35  # 40 s where each commit had its own limit
-    assert refused
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("auto", [True, False])
-def test_closing_without_brokers_and_without_a_group_takes_seconds(mock: MockCluster, auto: bool) -> None:  # noqa: FBT001 -- a case
-    """Librdkafka kept a commit for 45 s, and close() waited for that."""
-    one = consumer(mock, **{"enable.auto.commit": auto, "session.timeout.ms": 45_000})
-    one.assign([TopicPartition("t", number, 0) for number in range(3)])
-    read(one, 3 * RECORDS)
-    for broker in mock.racks:
-        mock.down(broker)
-    one.commit()
-    begun = time.monotonic()
-    one.close()
-    assert time.monotonic() - begun < 30
 
 
 @pytest.mark.parametrize("assignors", [HRWAssignor(), "hrw", ["hrw"]], ids=["no list", "a text", "a name"])
@@ -462,13 +369,3 @@ def test_offsets_are_committed_in_a_producers_transaction(mock: MockCluster) -> 
         producer.commit_transaction(20)
         with pytest.raises(KafkaException):
             producer.send_offsets_to_transaction([TopicPartition("t", 0, 33)], metadata[:9], 20)
-
-
-def poll_one_by_one(one: GroupConsumer, count: int) -> list[Message]:
-    """So many records, by poll."""
-    found: list[Message] = []
-    until = time.monotonic() + 30
-    while len(found) < count:
-        assert time.monotonic() < until, f"{len(found)} of {count} records"
-        found += [message for message in [one.poll(0.2)] if message is not None]
-    return found

@@ -1,0 +1,79 @@
+"""Consumers that their programs drop without close()."""
+
+import gc
+import threading
+import time
+import weakref
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import Message
+
+from assignors import GroupConsumer
+from producer.testing import MockCluster
+from tests.records import read
+from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.waiting import wait_until
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_dropped_consumer_ends_its_threads_and_leaves_its_group(mock: MockCluster, protocol: str) -> None:
+    """Its partitions would wait for a program that can no longer poll."""
+    before = set(threading.enumerate())
+    program: dict[str, object] = {}  # as an object of the program, whose method is the callback, refers to its consumer
+
+    def callback(*_: object, _program: object = program) -> None:
+        pass
+
+    settings: dict[str, object] = dict.fromkeys(("error_cb", "on_commit", "stats_cb", "throttle_cb"), callback)
+    settings |= {"statistics.interval.ms": 5, "logger": SimpleNamespace(log=callback)}
+    if protocol == "classic":
+        one = consumer(mock, **settings)
+    else:
+        servers = {"bootstrap.servers": mock.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+        one = GroupConsumer({**servers, "group.protocol": protocol, "log_level": 0, **settings})
+    program["consumer"] = one
+    one.subscribe(["t"], on_assign=callback, on_revoke=callback, on_lost=callback)
+    read(one, 30)
+    poll_one_by_one(one, 30)
+    del one, program, callback, settings
+    gc.collect()
+    wait_until(lambda: not set(threading.enumerate()) - before)
+    with consumer(mock) as two:
+        two.subscribe(["t"])
+        assert len(read(two, 3 * RECORDS)) == 3 * RECORDS
+
+
+class _Program:
+    """Makes a consumer that gets its token, and its lines of the log, from this object."""
+
+    def __init__(self, servers: str) -> None:
+        config = {"bootstrap.servers": servers, "group.id": "g", "log_level": 0, "sasl.mechanism": "OAUTHBEARER"}
+        more = {"security.protocol": "SASL_PLAINTEXT", "oauth_cb": self.token}
+        self.consumer = GroupConsumer({**config, **more}, logger=self)  # type: ignore[arg-type]  # has `log`
+
+    def token(self, _: str) -> tuple[str, float]:
+        """As confluent_kafka's `oauth_cb`."""
+        return "token", time.time() + 100
+
+    def log(self, *_: object) -> None:
+        """As logging.Logger.log."""
+
+
+def test_a_program_that_gives_its_own_token_and_log_is_dropped_with_its_consumer() -> None:
+    """The member's threads refer to the configuration, but not to what is in it."""
+    program = _Program("127.0.0.1:1")
+    dropped = weakref.ref(program)
+    del program
+    gc.collect()
+    assert dropped() is None
+
+
+def poll_one_by_one(one: GroupConsumer, count: int) -> list[Message]:
+    """So many records, by poll."""
+    found: list[Message] = []
+    until = time.monotonic() + 30
+    while len(found) < count:
+        assert time.monotonic() < until, f"{len(found)} of {count} records"
+        found += [message for message in [one.poll(0.2)] if message is not None]
+    return found
