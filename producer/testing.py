@@ -36,6 +36,11 @@ _FUNCTIONS: Final[Mapping[str, Signature]] = {
     "rd_kafka_mock_broker_set_rtt": (ctypes.c_int, (_PTR, ctypes.c_int32, ctypes.c_int)),
     "rd_kafka_mock_group_initial_rebalance_delay_ms": (None, (_PTR, ctypes.c_int32)),
     "rd_kafka_mock_topic_create": (ctypes.c_int, (_PTR, ctypes.c_char_p, ctypes.c_int, ctypes.c_int)),
+    "rd_kafka_mock_push_request_errors_array": (
+        None,
+        (_PTR, ctypes.c_int16, ctypes.c_size_t, ctypes.POINTER(ctypes.c_int)),
+    ),
+    "rd_kafka_mock_clear_request_errors": (None, (_PTR, ctypes.c_int16)),
     "rd_kafka_mock_topic_set_error": (None, (_PTR, ctypes.c_char_p, ctypes.c_int)),
     "rd_kafka_mock_partition_set_leader": (
         ctypes.c_int,
@@ -108,6 +113,13 @@ class MockCluster:
     def refuse(self, topic: str, error: int) -> None:
         """Answer metadata requests for a topic with this error, as a broker does without rights; 0 ends it."""
         self._library.rd_kafka_mock_topic_set_error(self._open(), topic.encode(), error)
+
+    def fail(self, request: int, error: int, times: int = 10_000) -> None:
+        """Answer the next requests with this API key with an error, as a broker does without rights; 0 ends it."""
+        self._library.rd_kafka_mock_clear_request_errors(self._open(), request)
+        if error:
+            errors = (ctypes.c_int * times)(*[error] * times)
+            self._library.rd_kafka_mock_push_request_errors_array(self._open(), request, times, errors)
 
     def delay(self, broker: int, milliseconds: int) -> None:
         """Make a broker slow: every answer takes this time."""

@@ -33,6 +33,7 @@ NAMES: Final[Mapping[type, tuple[str, ...]]] = {
         "_on_close_prepare_async",
         "_on_join_prepare_async",
         "_perform_assignment",
+        "_send_heartbeat_request",
         "_send_offset_commit_request",
         "_subscription",
     ),

@@ -6,7 +6,7 @@
 * `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `awaited_take`: the records of a
   call whose task is cancelled.
 * `configuration`: one configuration split for both clients; `member_security`: certificates and tokens of the member.
-* `subscription`: names and patterns; `topic_errors`: their errors as messages.
+* `subscription`: names and patterns; `topic_errors`: their errors as messages; `group_errors`: those of the group.
 * `rebalance_handling`: the membership and its rebalances; `assigned_partitions`: their effects on fetching;
   `assign_choice`: what the program chose in `on_assign`; `manual_assignment`: partitions that it assigns itself.
 * `rebalance_events`: the queue of rebalances for the thread that polls; `program_callbacks`: the program's functions

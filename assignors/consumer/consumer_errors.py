@@ -83,8 +83,8 @@ def consumer_error(error: MembershipError) -> ConsumerError:
     cause = error.__cause__
     if isinstance(cause, kafka.errors.KafkaTimeoutError | TimeoutError):
         code = KafkaError._TIMED_OUT  # noqa: SLF001 -- as above
-    elif isinstance(cause, kafka.errors.KafkaError) and (errno := getattr(cause, "errno", -1)) > 0:
-        code = int(errno)
+    elif isinstance(cause, kafka.errors.KafkaError) and (errno := getattr(cause, "errno", None)):
+        code = int(errno)  # -1 is UNKNOWN
     elif isinstance(cause, KafkaException) and kind is ConsumerError:
         code = cause.args[0].code()
     made = kind(str(error), code)

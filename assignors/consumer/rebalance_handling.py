@@ -14,6 +14,7 @@ from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
 from assignors.consumer.fetching import Fetching
+from assignors.consumer.group_errors import refusals_as_messages
 from assignors.consumer.interruptions import Once, PendingSteps
 from assignors.consumer.leaving import Leaving
 from assignors.consumer.manual_assignment import ManualAssignment
@@ -131,6 +132,7 @@ class Membership:
             awake=ProgramAwake(self._fetching, self._config),
             on_change=self._fetching.ahead.interrupt,
             on_topics=self._topic_errors.update,
+            on_refused=refusals_as_messages(self._topic_errors.add),
             quiet_s=self._quiet_s(),
         )
 

@@ -50,7 +50,7 @@ class TopicErrors:
             self._notify()
 
     def add(self, message: Message) -> None:
-        """Deliver an error of librdkafka, which compares the subscription itself."""
+        """Deliver an error of librdkafka, which compares the subscription itself, or one of the group."""
         self._waiting.append(message)
         self._notify()
 

@@ -3,6 +3,7 @@
 * `group_member`: `GroupMember`.
 * `membership_thread`: the thread that joins, sends heartbeats and leaves.
 * `kafka_python_corrections`: corrections of kafka-python's joins.
+* `refusals`: errors that end a membership, and those after which it tries again.
 * `rebalance_callbacks`: runs the callbacks outside the event loop.
 * `ownership`: the partitions of a member, as a value.
 * `fenced_commits`: Kafka commits under the member's generation.

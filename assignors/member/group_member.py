@@ -15,10 +15,11 @@ from assignors.clients.kafka_python_creation import connected
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import FencedError, MembershipError
 from assignors.member.fenced_commits import FencedCommits
-from assignors.member.kafka_python_corrections import lead_any_member, see_joins_through
-from assignors.member.membership_thread import FATAL, MemberThread, OnTopics
+from assignors.member.kafka_python_corrections import lead_any_member, leave_when_refused, see_joins_through
+from assignors.member.membership_thread import MemberThread, OnTopics
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import Callback, RebalanceListener
+from assignors.member.refusals import FATAL, OnRefused
 from assignors.planner.topics_and_members import TopicPartition
 
 _DEFAULTS: Final[Mapping[str, object]] = {
@@ -57,6 +58,9 @@ class GroupMember:
         on_change: called after each change of the ownership or of `failed`, in any thread; it must not wait.
         on_topics: called when the brokers have listed topics, in the member's thread, with the existing topics (of the
             subscribed ones, or of all under a pattern) and the topics that this client may not read.
+        on_refused: called with each distinct error with which a broker refuses the member (kafka-python's), once until
+            it has joined, and whether the broker was asked for the coordinator. Missing rights, a full group, other
+            assignors and wrong passwords then do not end the membership: it tries again. None: they end it.
         quiet_s: seconds between two calls of `awake` without other events.
 
     Raises:
@@ -78,6 +82,7 @@ class GroupMember:
         awake: Callable[[], bool] = lambda: True,
         on_change: Callable[[], object] = lambda: None,
         on_topics: OnTopics = lambda _known, _unauthorized: None,
+        on_refused: OnRefused | None = None,
         quiet_s: float = 1.0,
     ) -> None:
         self._config = {**_DEFAULTS, **config}
@@ -91,6 +96,7 @@ class GroupMember:
         self._callback_timeout_s = callback_timeout_s
         self._awake = awake
         self._on_topics = on_topics
+        self._on_refused = on_refused
         self._quiet_s = quiet_s
         self._closed = False
         self._starting = threading.Lock()  # close() during start() waits for start(), then ends the member
@@ -126,6 +132,7 @@ class GroupMember:
         try:
             listener.attach(consumer._manager, consumer._coordinator)
             see_joins_through(consumer._coordinator)
+            leave_when_refused(consumer._coordinator)
             lead_any_member(consumer._coordinator)
             consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)
         except BaseException as error:
@@ -136,7 +143,15 @@ class GroupMember:
             raise
         self._consumer, self._listener = consumer, listener
         self._offsets = FencedCommits(consumer, self._cell, listener.fail)
-        self._thread = MemberThread(consumer, listener, self._cell, self._awake, self._on_topics, quiet_s=self._quiet_s)
+        self._thread = MemberThread(
+            consumer,
+            listener,
+            self._cell,
+            self._awake,
+            self._on_topics,
+            on_refused=self._on_refused,
+            quiet_s=self._quiet_s,
+        )
         self._thread.start()
 
     def close(self, leave: bool = True) -> None:  # noqa: FBT001, FBT002 - the only setting

@@ -1,9 +1,10 @@
 # ruff: noqa: SLF001 -- kafka-python has no public hooks in a join
-"""Two corrections of kafka-python: it finishes each join, and one member's invalid subscription stops no leader."""
+"""Corrections of kafka-python: joins are finished, refused members leave, and invalid subscriptions stop no leader."""
 
 import logging
 from typing import Any
 
+from kafka.errors import GroupAuthorizationFailedError
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.util import ensure_valid_topic_name
 
@@ -38,6 +39,23 @@ def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
         return answer
 
     coordinator._do_join_and_sync_async = join
+
+
+def leave_when_refused(coordinator: Any) -> None:  # noqa: ANN401 - untyped
+    """Lose the membership when a heartbeat is refused for missing rights, and join again, as librdkafka does.
+
+    kafka-python keeps the partitions although the broker's session ends, and others may own them then.
+    """
+    send = coordinator._send_heartbeat_request
+
+    async def heartbeat() -> None:
+        try:
+            await send()
+        except GroupAuthorizationFailedError:
+            coordinator.reset_generation()
+            raise
+
+    coordinator._send_heartbeat_request = heartbeat
 
 
 def lead_any_member(coordinator: Any) -> None:  # noqa: ANN401 - untyped

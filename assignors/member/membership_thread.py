@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Self
 
-from kafka import errors as kafka_errors
 from kafka.errors import FencedInstanceIdError, KafkaError
 from kafka.future import Future
 
@@ -21,6 +20,7 @@ from assignors.clients.kafka_python_internals import (
 from assignors.errors import MembershipError
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import RebalanceListener
+from assignors.member.refusals import OnRefused, Refusals
 from assignors.protocol.base_assignor import assignment_of
 
 log = logging.getLogger(__name__)
@@ -35,20 +35,6 @@ _QUIET_POLL_PART: Final = 0.05
 _SETTLE_S: Final = 5.0
 _BACKOFF_S: Final = 0.5
 _CLOSE_MS: Final = 3_000
-# Errors that a retry cannot fix; MembershipError: an assignor refuses this member. After all other errors of the
-# protocol the thread retries: brokers die and return.
-FATAL: Final = (
-    kafka_errors.SaslAuthenticationFailedError,
-    kafka_errors.FencedInstanceIdError,
-    kafka_errors.GroupAuthorizationFailedError,
-    kafka_errors.GroupMaxSizeReachedError,
-    kafka_errors.InconsistentGroupProtocolError,
-    kafka_errors.InvalidGroupIdError,
-    kafka_errors.InvalidSessionTimeoutError,
-    kafka_errors.KafkaConfigurationError,
-    kafka_errors.UnsupportedVersionError,
-    MembershipError,
-)
 
 
 OnTopics = Callable[[frozenset[str], frozenset[str]], object]
@@ -89,6 +75,7 @@ class MemberThread:
         cell: written to after each step.
         awake: called before each step.
         on_topics: called with the existing topics, and those that this client may not read, when they are listed.
+        on_refused: as in `Refusals`.
         quiet_s: seconds between two steps without events.
     """
 
@@ -100,6 +87,7 @@ class MemberThread:
         awake: Callable[[], bool],
         on_topics: OnTopics = lambda _known, _unauthorized: None,
         *,
+        on_refused: OnRefused | None = None,
         quiet_s: float = _QUIET_S,
     ) -> None:
         self._consumer = consumer
@@ -108,6 +96,7 @@ class MemberThread:
         self._cell = cell
         self._awake = awake
         self._on_topics = on_topics
+        self._refusals = Refusals(self._coordinator.group_id, on_refused)
         max_poll_s = self._coordinator.config["max_poll_interval_ms"] / 1000
         self._quiet_s = min(quiet_s, max_poll_s * _QUIET_POLL_PART)
         self._quiet_poll_s = min(_QUIET_POLL_S, max_poll_s * _QUIET_POLL_PART)
@@ -118,6 +107,7 @@ class MemberThread:
         wake_on_metadata(self._coordinator, self._wake.set)
         back_off_absent_topics(self._coordinator)
         self._rejoin = threading.Event()
+        self._backs_off = False
         self._shared_generation = -1
         self._polled_at = time.monotonic()
         self._thread = threading.Thread(
@@ -158,7 +148,8 @@ class MemberThread:
             # poll for longer than a session, the member would be removed, and the group would rebalance again.
             awake = self._awake()
             pause_s = self._step(take_part=self._coordinator.rejoining or awake)
-            self._wake.wait(pause_s)
+            # An attempt to join sets `_wake` itself, so after an error only the end is waited for.
+            (self._ended if self._backs_off else self._wake).wait(pause_s)
             self._wake.clear()
         self._settle()
 
@@ -188,10 +179,13 @@ class MemberThread:
             time.sleep(self._step(take_part=True))
 
     def _under_way(self) -> bool:
-        return self._cell.failed is None and bool(self._coordinator.rebalance_in_progress())
+        # A refused join leaves kafka-python in a rebalance that no answer ends.
+        refused = self._refusals.standing or self._cell.failed is not None
+        return not refused and bool(self._coordinator.rebalance_in_progress())
 
     def _step(self, *, take_part: bool) -> float:
         """Let kafka-python do its due work; return the seconds to pause after it."""
+        self._backs_off = False
         try:
             listed = self._list_topics()
             quiet = self._quiet() and not listed
@@ -200,12 +194,13 @@ class MemberThread:
                     self._poll()
                 self._look()
                 quiet = self._quiet() and not listed
-        except FATAL as error:
+        except (KafkaError, MembershipError) as error:
+            if isinstance(error, KafkaError) and not self._refusals.ends(error):
+                self._refusals.add(error, finding=self._coordinator.coordinator_id is None)
+                self._backs_off = True
+                return _BACKOFF_S
             self._listener.fail(error)
             quiet = False
-        except KafkaError as error:
-            log.warning("group %r: %r, trying again", self._coordinator.group_id, error)
-            return _BACKOFF_S
         except Exception as error:
             log.exception("group %r: the membership ended", self._coordinator.group_id)
             self._listener.fail(error)
@@ -265,7 +260,8 @@ class MemberThread:
             # The only sign of a fenced instance is that its heartbeats stop.
             raise FencedInstanceIdError(coordinator.group_instance_id)
         self._inform_assignors(coordinator, generation)
-        joined = not coordinator.need_rejoin()
+        if joined := not coordinator.need_rejoin():
+            self._refusals.joined()
         self._cell.change(
             lambda now: now.standing(generation=generation.generation_id, member_id=generation.member_id, joined=joined)
         )

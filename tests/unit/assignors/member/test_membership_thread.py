@@ -18,6 +18,7 @@ class Coordinator:
     """One that waits for the answer to its join: `polls` polls long, or for ever."""
 
     group_id = "g"
+    coordinator_id = 1
     config = {"max_poll_interval_ms": 300_000}  # noqa: RUF012 -- read only
     _generation = SimpleNamespace(is_lost=lambda: False)
     _join_task = None

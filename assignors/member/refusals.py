@@ -1,0 +1,90 @@
+"""Errors of a group: those that end a membership, and those that the brokers' settings or rights can still mend."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from kafka import errors as kafka_errors
+from kafka.errors import KafkaError
+
+from assignors.errors import MembershipError
+
+log = logging.getLogger(__name__)
+
+# Errors that a retry cannot fix; MembershipError: an assignor refuses this member. After all other errors of the
+# protocol the thread retries: brokers die and return.
+FATAL: Final = (
+    kafka_errors.SaslAuthenticationFailedError,
+    kafka_errors.FencedInstanceIdError,
+    kafka_errors.GroupAuthorizationFailedError,
+    kafka_errors.GroupMaxSizeReachedError,
+    kafka_errors.InconsistentGroupProtocolError,
+    kafka_errors.InvalidGroupIdError,
+    kafka_errors.InvalidSessionTimeoutError,
+    kafka_errors.KafkaConfigurationError,
+    kafka_errors.UnsupportedVersionError,
+    MembershipError,
+)
+# Of these, librdkafka's consumer tries again after: rights, settings and members of the group change.
+_MENDED_ELSEWHERE: Final = (
+    kafka_errors.SaslAuthenticationFailedError,
+    kafka_errors.GroupAuthorizationFailedError,
+    kafka_errors.GroupMaxSizeReachedError,
+    kafka_errors.InconsistentGroupProtocolError,
+    kafka_errors.InvalidGroupIdError,
+    kafka_errors.InvalidSessionTimeoutError,
+)
+# Reported in another way: by on_topics, and by the client that fetches.
+_REPORTED_ELSEWHERE: Final = (
+    kafka_errors.InvalidTopicError,
+    kafka_errors.SaslAuthenticationFailedError,
+    kafka_errors.TopicAuthorizationFailedError,
+    kafka_errors.UnknownTopicOrPartitionError,
+)
+
+OnRefused = Callable[[KafkaError, bool], object]
+
+
+class Refusals:
+    """The errors that a member survives.
+
+    Contract: a distinct error is reported once, and again only after the member has joined.
+
+    Args:
+        group: the group's name.
+        on_refused: called with an error that a broker has answered, and whether it was asked for the coordinator; None
+            if the errors in FATAL end the membership.
+
+    Attributes:
+        standing: whether the group refuses the member at present.
+    """
+
+    def __init__(self, group: str, on_refused: OnRefused | None) -> None:
+        self._group = group
+        self._on_refused = on_refused
+        self._reported: set[tuple[type[KafkaError], bool]] = set()
+        self.standing = False
+
+    def ends(self, error: Exception) -> bool:
+        """Return whether the error ends the membership."""
+        survived = self._on_refused is not None and isinstance(error, _MENDED_ELSEWHERE)
+        return isinstance(error, FATAL) and not survived
+
+    def add(self, error: KafkaError, *, finding: bool) -> None:
+        """Report an error after which the member tries again."""
+        refused = not error.retriable and getattr(error, "errno", 0) != 0
+        if self._on_refused is None or not refused:
+            log.warning("group %r: %r, trying again", self._group, error)
+            return
+        self.standing = True
+        if (type(error), finding) in self._reported:
+            return
+        self._reported.add((type(error), finding))
+        log.warning("group %r: %r, trying again until it is accepted", self._group, error)
+        if not isinstance(error, _REPORTED_ELSEWHERE):
+            self._on_refused(error, finding)
+
+    def joined(self) -> None:
+        """Report each error again."""
+        self._reported.clear()
+        self.standing = False
