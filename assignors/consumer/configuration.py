@@ -114,6 +114,8 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
         raise ArgumentError(
             f"member={sorted(member)}: these are settings of kafka-python, which is no part of group.protocol=consumer"
         )
+    if not broker_assigns:
+        _refuse_issuer(config)
     on_commit = config.get("on_commit")
     if on_commit is not None and not callable(on_commit):
         raise ArgumentError(f"on_commit={on_commit!r}: need a function of an error and partitions")
@@ -183,6 +185,16 @@ def _broker_assigns(config: Mapping[str, Any]) -> bool:
         name = "partition.assignment.strategy"
         raise ArgumentError(f"{name}={config[name]!r}: assignors=[...] takes its place here")
     return protocol == "consumer"
+
+
+def _refuse_issuer(config: Mapping[str, Any]) -> None:
+    """Refuse tokens that librdkafka asks an issuer for: kafka-python's member cannot get them."""
+    method = config.get("sasl.oauthbearer.method", "default")
+    if str(method).lower() != "default":
+        raise ArgumentError(
+            f"sasl.oauthbearer.method={method!r}: the member of group.protocol=classic asks no issuer for tokens; "
+            "return them in oauth_cb, or use group.protocol=consumer"
+        )
 
 
 def _broker_assigned(config: Mapping[str, Any]) -> dict[str, Any]:

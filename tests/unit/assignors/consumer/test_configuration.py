@@ -8,6 +8,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from assignors import MembershipError
 from assignors.consumer.configuration import read
+from assignors.consumer.consumer_errors import ArgumentError
 
 LEAST = {"bootstrap.servers": "a:1,b:2", "group.id": "g"}
 
@@ -173,3 +174,13 @@ def test_names_may_be_numbers(name: str) -> None:
 def test_a_name_may_be_absent() -> None:
     """As text it would be the name "None", which all members would share."""
     assert read({**LEAST, "group.instance.id": None}, {}).member["group_instance_id"] is None
+
+
+@pytest.mark.parametrize("method", ["oidc", "OIDC"])
+def test_tokens_of_an_issuer_need_the_brokers_protocol(method: str) -> None:
+    """kafka-python's member cannot ask an issuer, and a missing token would end it in the background."""
+    config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "sasl.oauthbearer.method": method}
+    with pytest.raises(ArgumentError, match="asks no issuer for tokens; return them in oauth_cb, or use "):
+        read(config, {})
+    assert read({**config, "group.protocol": "consumer"}, {}).broker_assigned is not None
+    assert read({**config, "sasl.oauthbearer.method": "default"}, {}).member
