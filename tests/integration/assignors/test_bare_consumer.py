@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from spark_sink.demo.cluster import Cluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer import (
+    test_aio_group_consumer,
     test_bare_broker_assigned,
     test_bare_by_hand,
     test_bare_choices,
@@ -80,23 +82,66 @@ def test_both_consumers_report_an_unknown_topic(filled: Cluster) -> None:
     check(_unknown_topic, filled)
 
 
-def _transaction(bench: Bench) -> Any:  # noqa: ANN401 -- as above
-    one, _ = bench.joined(records=10)
+@pytest.mark.parametrize("body", test_aio_group_consumer.CASES, ids=lambda body: body.__name__)
+def test_both_awaited_consumers_do_the_same(filled: Cluster, body: test_aio_group_consumer.Case) -> None:
+    """A program changes its class, and nothing else."""
+    test_aio_group_consumer.check(body, filled)
+
+
+def _producer(bench: Bench) -> Producer:
     servers = {"bootstrap.servers": bench.cluster.bootstrap_servers, "log_level": 0}
-    producer = Producer({**servers, "transactional.id": f"{bench.kind.__name__}-{time.monotonic()}"})
-    producer.init_transactions(30)
+    made = Producer({**servers, "transactional.id": f"{bench.kind.__name__}-{time.monotonic()}"})
+    made.init_transactions(30)
+    return made
+
+
+def _refusal(producer: Producer, metadata: Any) -> Any:  # noqa: ANN401 -- a client's, and a result
+    """Send offsets for this member once more, and abort."""
+    producer.begin_transaction()
+    found = attempt(lambda: producer.send_offsets_to_transaction([at(0, 4)], metadata, 30))
+    producer.abort_transaction(30)
+    return found
+
+
+def _left(bench: Bench, **more: object) -> Any:  # noqa: ANN401 -- as above
+    """A transaction of a member, and one after it has left."""
+    one, _ = bench.joined(records=10, **more)
+    producer = _producer(bench)
     producer.begin_transaction()
     metadata = one.consumer_group_metadata()
     producer.send_offsets_to_transaction([at(0, 3)], metadata, 30)
     producer.commit_transaction(30)
     found = plain(one.committed([at(0)], 30))
     one.close()
+    return [found, _refusal(producer, metadata)]
+
+
+def _replaced(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """A static member in whose place another one has come."""
+    group = f"{bench.kind.__name__}-{time.monotonic()}"
+    named = {"group.id": group, "group.instance.id": "one"}
+    one, _ = bench.joined(records=10, **named)
+    metadata = one.consumer_group_metadata()
+    if bench.protocol == "consumer":  # there a living member is not replaced
+        one.close()
+    two, _ = bench.joined(records=10, **named)
+    producer = _producer(bench)
+    refused = _refusal(producer, metadata)
     producer.begin_transaction()
-    closed = attempt(lambda: producer.send_offsets_to_transaction([at(0, 4)], metadata, 30))
-    producer.abort_transaction(30)
-    return [found, closed]
+    producer.send_offsets_to_transaction([at(0, 5)], two.consumer_group_metadata(), 30)
+    producer.commit_transaction(30)
+    return [refused, plain(two.committed([at(0)], 30))]
 
 
-def test_both_consumers_commit_within_a_transaction(filled: Cluster) -> None:
-    """And a member that has left its group does not any more."""
-    check(_transaction, filled)
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("static", [False, True])
+def test_both_consumers_commit_within_a_transaction(filled: Cluster, static: bool, protocol: str) -> None:  # noqa: FBT001 -- a case
+    """And a member that has left its group does not any more, with the same code; a static one is still in it."""
+    more: dict[str, Any] = {"group.instance.id": "one"} if static else {}
+    check(partial(_left, **more), filled, protocol)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_replaced_member_commits_in_no_transaction(filled: Cluster, protocol: str) -> None:
+    """The broker refuses both kinds with the same code, and its successor commits."""
+    check(_replaced, filled, protocol)

@@ -11,13 +11,13 @@ from confluent_kafka.aio import AIOConsumer
 from assignors import AIOGroupConsumer, HRWAssignor
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
-from tests.unit.assignors.consumer.bare_bench import Raised, alike, at, plain
+from tests.unit.assignors.consumer.bare_bench import Raised, Servers, alike, at, plain
 
 Make = Callable[..., Any]
 Case = Callable[[Make], Awaitable[Any]]
 
 
-def maker(cluster: MockCluster, kind: type) -> Make:
+def maker(cluster: Servers, kind: type) -> Make:
     """Make a consumer of this kind, of a group of its own."""
 
     def make(**more: Any) -> Any:  # noqa: ANN401 -- either kind of consumer
@@ -29,7 +29,8 @@ def maker(cluster: MockCluster, kind: type) -> Make:
             "log_level": 0,
             **more,
         }
-        ours = {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)}}
+        mocked = isinstance(cluster, MockCluster)
+        ours = {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)} if mocked else {}}
         return kind(config, max_workers=4, **(ours if kind is AIOGroupConsumer else {}))
 
     return make
@@ -161,15 +162,20 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("body", CASES, ids=lambda body: body.__name__)
-def test_both_consumers_do_the_same(cluster: MockCluster, body: Case) -> None:
-    """A program changes its class, and nothing else."""
+def check(body: Case, cluster: Servers) -> None:
+    """Run the case with both kinds."""
 
     async def result(kind: type) -> Any:  # noqa: ANN401 -- as the case
         return await body(maker(cluster, kind))
 
     bare, ours = (asyncio.run(result(kind)) for kind in (AIOConsumer, AIOGroupConsumer))
     assert alike(bare, ours), f"bare: {bare!r}\nours: {ours!r}"
+
+
+@pytest.mark.parametrize("body", CASES, ids=lambda body: body.__name__)
+def test_both_consumers_do_the_same(cluster: MockCluster, body: Case) -> None:
+    """A program changes its class, and nothing else."""
+    check(body, cluster)
 
 
 def test_its_threads_end_with_it_and_the_configuration_is_not_changed(cluster: MockCluster) -> None:
