@@ -6,6 +6,7 @@ import statistics
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -177,6 +178,31 @@ def test_worker_caps_by_search_beside_the_optimum(monkeypatch: pytest.MonkeyPatc
             found["of them, bound is the optimum"] += made.lower_bound == best.moved
             assert made.lower_bound <= best.moved
     save("worker caps by search, beside the optimum", {"groups": done, "last seed": seed, **found})
+
+
+def test_worker_caps_and_racks() -> None:
+    """What locality costs: a plan counts partitions off rack before moves, and the lower bound knows no racks."""
+    figures: dict[str, dict[str, Any]] = {}
+    for seed in range(4):
+        rng = random.Random(seed)
+        topics = [Topic(f"t{i}", 20, racks=[frozenset(rng.sample("abc", 2)) for _ in range(20)]) for i in range(150)]
+        names = frozenset(t.name for t in topics)
+        members = [Member(f"m{i:03d}", names, rack="abc"[i % 3]) for i in range(200)]
+        made = plan(topics, members, workers=2)
+        for event in ("first", "again", "once more", "join"):
+            if event != "first":
+                members = [replace(m, owned=frozenset(made.partitions.get(m.id, ())), generation=1) for m in members]
+                members += [Member("new", names, rack="a")] if event == "join" else []
+                made = plan(topics, members, workers=2)
+            racks = {(t.name, i): of for t in topics for i, of in enumerate(t.racks or ())}
+            rack_of = {m.id: m.rack for m in members}
+            figures[f"group {seed}, {event}"] = {
+                "moved": made.moved,
+                "lower bound": made.lower_bound,
+                "off rack": sum(rack_of[m] not in (racks[k] or ()) for m, own in made.partitions.items() for k in own),
+                "loads": [min(made.loads.values()), max(made.loads.values())],
+            }
+    save("worker caps and racks, 200 members, 150 topics of 20, workers=2", figures)
 
 
 def test_worker_caps_in_larger_groups() -> None:
