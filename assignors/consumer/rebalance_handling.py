@@ -152,6 +152,7 @@ class Membership:
             awake=ProgramAwake(self._fetching, self._config),
             on_change=self._fetching.ahead.interrupt,
             on_error=self._topic_errors.add,
+            waits_for_rights=True,
         )
 
     def leave(self) -> None:

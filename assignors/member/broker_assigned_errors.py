@@ -20,10 +20,25 @@ _FATAL: Final = frozenset(
     }
 )
 
+_FINDING: Final = "FindCoordinator"
+
 
 def is_fatal(error: KafkaError) -> bool:
     """Return whether a new member would fail, too: missing rights, wrong settings, or a newer member with its id."""
     return error.code() in _FATAL
+
+
+def is_missing_right(error: KafkaError) -> bool:
+    """Return whether a broker refuses a right, after which librdkafka tries again: it is not in a fatal error."""
+    return error.code() in {KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
+
+
+def is_of_group(error: KafkaError) -> bool:
+    """Return whether a broker refused a request of the member, but not the one for the group's coordinator.
+
+    Each client of a group sends that one and reports its error, so also the client that fetches.
+    """
+    return error.code() >= KafkaError.UNKNOWN and not error.str().startswith(_FINDING)
 
 
 def broker_error(error: KafkaError) -> KafkaError:

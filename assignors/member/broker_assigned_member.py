@@ -12,7 +12,13 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import MembershipError
-from assignors.member.broker_assigned_errors import broker_error, is_fatal, membership_error
+from assignors.member.broker_assigned_errors import (
+    broker_error,
+    is_fatal,
+    is_missing_right,
+    is_of_group,
+    membership_error,
+)
 from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import Callback, CallbackThread
@@ -59,7 +65,9 @@ class BrokerAssignedMember:
         awake: called before each step. While it returns False, no rebalance is handled; after max.poll.interval.ms
             librdkafka leaves the group, and joins again when it returns True.
         on_change: called after each change of the ownership or of `failed`, in any thread; it must not wait.
-        on_error: called with each error of a topic that librdkafka reports, as a message.
+        on_error: called with each error of a topic or of the group that librdkafka reports, as a message.
+        waits_for_rights: whether the member tries again while it may not know the group's coordinator, as librdkafka
+            does; librdkafka ends each member that knows it and may not join.
 
     Raises:
         MembershipError: librdkafka refuses a property.
@@ -76,6 +84,7 @@ class BrokerAssignedMember:
         awake: Callable[[], bool] = lambda: True,
         on_change: Callable[[], object] = lambda: None,
         on_error: Callable[[Message], object] = lambda _: None,
+        waits_for_rights: bool = False,
     ) -> None:
         self._group = str(config["group.id"])
         self._topics = list(topics)
@@ -86,6 +95,7 @@ class BrokerAssignedMember:
         self._on_lost = on_lost or on_revoked
         self._awake = awake
         self._on_error = on_error
+        self._waits_for_rights = waits_for_rights
         self._cell = OwnershipCell(on_change)
         self._ended = threading.Event()
         self._calls = ThreadCalls()
@@ -312,13 +322,15 @@ class BrokerAssignedMember:
         error = None if message is None else message.error()
         if message is not None and error is not None:
             self._see_error(error)
-            if message.topic() is not None:
+            if message.topic() is not None or is_of_group(error):
                 self._on_error(message)
         if self._cell.failed is None:
             self._see_epoch()
 
     def _see_error(self, error: KafkaError) -> None:
         log.debug("group %r: %s", self._group, error)
+        if self._waits_for_rights and is_missing_right(error):
+            return
         cause = broker_error(error)
         if error.fatal() or is_fatal(cause):
             self._end(KafkaException(cause))

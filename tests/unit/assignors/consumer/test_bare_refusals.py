@@ -12,7 +12,7 @@ from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Case, at, attempt, check, plain
 
-COMMIT, FETCH_OFFSETS, FIND, JOIN, HEARTBEAT, SYNC = 8, 9, 10, 11, 12, 14
+COMMIT, FETCH_OFFSETS, FIND, JOIN, HEARTBEAT, SYNC, HEARTBEAT_OF_BROKER = 8, 9, 10, 11, 12, 14, 68
 JOINING: Final = (
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -154,6 +154,21 @@ CASES: Final[dict[str, Case]] = (
 def test_both_consumers_do_the_same(cluster: MockCluster, name: str) -> None:
     """A program that waits for rights to be granted must not end, and has to hear why nothing comes."""
     check(CASES[name], cluster)
+
+
+# Librdkafka ends a member that the broker refuses otherwise, and its message is then _FATAL.
+BROKER_ASSIGNED: Final[dict[str, Case]] = {
+    _named("find", code): partial(_refused_at_first, FIND, code) for code in (*FINDING, *SILENT)
+} | {
+    _named("heartbeat", code): partial(_refused_at_first, HEARTBEAT_OF_BROKER, code)
+    for code in (KafkaError.TOPIC_AUTHORIZATION_FAILED, *SILENT)
+}
+
+
+@pytest.mark.parametrize("name", BROKER_ASSIGNED)
+def test_both_consumers_do_the_same_where_the_broker_assigns(cluster: MockCluster, name: str) -> None:
+    """The member is librdkafka's there, and its errors reach the program as well."""
+    check(BROKER_ASSIGNED[name], cluster, "consumer")
 
 
 def test_a_refused_member_hears_once_asks_seldom_and_closes_at_once(cluster: MockCluster) -> None:
