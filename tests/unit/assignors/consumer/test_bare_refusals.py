@@ -150,7 +150,13 @@ CASES: Final[dict[str, Case]] = (
 )
 
 
-@pytest.mark.parametrize("name", CASES)
+def _apart(cases: dict[str, Case]) -> list[Any]:
+    """The cases of the commonest refusal, and the others, which take two minutes, as slow ones."""
+    usual = "GROUP_AUTHORIZATION_FAILED"
+    return [name if name.endswith(usual) else pytest.param(name, marks=pytest.mark.slow) for name in cases]
+
+
+@pytest.mark.parametrize("name", _apart(CASES))
 def test_both_consumers_do_the_same(cluster: MockCluster, name: str) -> None:
     """A program that waits for rights to be granted must not end, and has to hear why nothing comes."""
     check(CASES[name], cluster)
@@ -165,7 +171,7 @@ BROKER_ASSIGNED: Final[dict[str, Case]] = {
 }
 
 
-@pytest.mark.parametrize("name", BROKER_ASSIGNED)
+@pytest.mark.parametrize("name", _apart(BROKER_ASSIGNED))
 def test_both_consumers_do_the_same_where_the_broker_assigns(cluster: MockCluster, name: str) -> None:
     """The member is librdkafka's there, and its errors reach the program as well."""
     check(BROKER_ASSIGNED[name], cluster, "consumer")

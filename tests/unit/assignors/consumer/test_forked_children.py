@@ -25,6 +25,7 @@ def forked(cluster: MockCluster, kind: str, protocol: str, end: str) -> dict[str
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["sys.exit", "os._exit", "off the end"])
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_child_ends_and_its_parent_reads_on(cluster: MockCluster, protocol: str, end: str) -> None:
