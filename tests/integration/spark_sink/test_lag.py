@@ -3,7 +3,8 @@
 import json
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -15,7 +16,9 @@ from spark_sink.demo.cluster import Cluster
 from spark_sink.errors import LagError
 from spark_sink.kafka.group_lag import admin as lag_client
 from spark_sink.kafka.group_lag import behind
-from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink import compare_and_swap
+from tests.table_kinds import ADDRESS, SCHEMA, kind_of, warehouse
 
 pytestmark = pytest.mark.integration
 MakeTopic = Callable[..., str]
@@ -57,6 +60,66 @@ def test_lag_is_what_is_left_to_read(
         {"topic": one, "partitions": 2, "lag_records": 26, "worst": [1, 20], "paused": False},
         {"topic": two, "partitions": 1, "lag_records": 0, "worst": [0, 0], "paused": False},
     ]
+
+
+def _land(format_: str, root: Path, ends: Mapping[tuple[str, int], int]) -> None:
+    """Commit the first records of partitions to a table of the group `g`."""
+    kind = kind_of(format_, root)
+    table = kind.make()
+    table.create(SCHEMA)
+    for (name, number), end in ends.items():
+        files = [kind.write(TopicPartition(name, number), range(end))]
+        offset = Offset.of([Range(name, number, 0, end)])
+        compare_and_swap.commit(table, compare_and_swap.Batch(offset=offset, files=files, schema=SCHEMA))
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_lag_by_a_table_counts_what_the_table_lacks(  # noqa: PLR0913, PLR0917 -- fixtures
+    cluster: Cluster,
+    topic: MakeTopic,
+    producer: Producer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    format_: str,
+) -> None:
+    """The group has committed nothing to Kafka. Of one table, and of those of a fleet, whose other source has none."""
+    one, two = topic("one", partitions=2), topic("two")
+    fill(producer, one, 0, 10)
+    fill(producer, one, 1, 30)
+    fill(producer, two, 0, 5)
+    _land(format_, tmp_path, {(one, 0): 4, (one, 1): 10, (two, 0): 5})
+    expected = [
+        {"topic": one, "partitions": 2, "lag_records": 26, "worst": [1, 20], "paused": False},
+        {"topic": two, "partitions": 1, "lag_records": 0, "worst": [0, 0], "paused": False},
+    ]
+    given = [word for name, value in warehouse(tmp_path).items() for word in ("--storage", f"{name}={value}")]
+    table = ["--table", ADDRESS, *given] if format_ == "iceberg" else ["--table", f"{tmp_path}/table"]
+    main_returns("lag", "--bootstrap-servers", cluster.bootstrap_servers, "--group", "g", *table, "--json")
+    assert json.loads(capsys.readouterr().out) == expected
+    file = tmp_path / "fleet.toml"
+    file.write_text(_fleet(format_, tmp_path, cluster))
+    with pytest.raises(SystemExit) as ended:
+        main(["lag", "--fleet", str(file), "--json"])
+    assert ended.value.code == 2
+    found, lacking = json.loads(capsys.readouterr().out)[:-1], "holds no position of group 'g'"
+    assert found == [{"source": "table" if format_ == "delta" else "events", **each} for each in expected]
+    with pytest.raises(SystemExit):
+        main(["lag", "--fleet", str(file)])
+    said = capsys.readouterr()
+    assert lacking in said.err
+    assert said.out.splitlines()[-1] == "fleet 'g': 26 records behind, 2 sources; the lag of 1 is unknown"
+
+
+def _fleet(format_: str, root: Path, cluster: Cluster) -> str:
+    table = f'table = "{root}/{{cluster}}"\n'
+    if format_ == "iceberg":
+        place = warehouse(root)["catalog.warehouse"]
+        table = f'table = "lake.raw.{{cluster}}"\ntable_format = "iceberg"\ncatalog = {{ warehouse = "{place}" }}\n'
+    sources = "".join(
+        f'[sources.{name}]\nbootstrap_servers = "{cluster.bootstrap_servers}"\npattern = "{name}[.].*"\n'
+        for name in ("table" if format_ == "delta" else "events", "nothing")
+    )
+    return f'name = "g"\n{table}{sources}'
 
 
 def test_a_topic_that_is_gone_is_left_out_at_once(
