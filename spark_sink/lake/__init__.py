@@ -10,6 +10,7 @@
 * `unwritten_quarantine`: the bad rows that commits of a table name.
 * `quarantine_reader`: reads quarantined records in parts.
 * `parquet_landing`: writes Arrow batches to Parquet files with statistics of their offsets.
+* `partition_folders`: the folders of a Delta table's partitions.
 * `adopted_files`: describes Parquet files that another writer made for the table.
 * `landed_files`: refuses to commit files that VACUUM has removed.
 * `held_rows`: one budget of memory for the rows that a task's open files hold.

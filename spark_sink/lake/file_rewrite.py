@@ -2,7 +2,6 @@
 
 import re
 import time
-import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -18,6 +17,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from spark_sink.errors import TableError
 from spark_sink.lake.foreign_parquet import open_parquet, with_times_of, without_views
 from spark_sink.lake.parquet_landing import FileStatistics, storage_errors
+from spark_sink.lake.partition_folders import make_folder, new_file
 
 _GROUP_BYTES = 8 << 20
 # Small batches are decoded into memory that is used again. A batch of all rows of a file needs new memory from the
@@ -160,13 +160,13 @@ def write_rewrite(files: pa_fs.FileSystem, small: Sequence[TableFile], schema: p
             found = source.schema_arrow
             columns = with_times_of(schema, found)
             if joined is None or not joined.schema.equals(columns):
-                adds += [joined.close(values, now_ms)] if joined is not None else []
-                joined = _Joined(files, columns)
+                adds += [joined.close(now_ms)] if joined is not None else []
+                joined = _Joined(files, columns, values)
             same = columns.equals(found)
             for batch in source.iter_batches(_BATCH_ROWS, use_threads=False):
                 joined.write(batch if same else batch.cast(columns))
     if joined is not None:
-        adds.append(joined.close(values, now_ms))
+        adds.append(joined.close(now_ms))
     return Rewrite(adds, removes)
 
 
@@ -192,10 +192,10 @@ def write_without(files: pa_fs.FileSystem, file: TableFile, dropped: Collection[
         kept[list(dropped)] = False
         if not kept.any():
             return Rewrite([], [_remove(file, now_ms)])
-        joined = _Joined(files, rows.schema)
+        joined = _Joined(files, rows.schema, dict(file.values))
         for batch in rows.filter(pa.array(kept)).to_batches():
             joined.write(batch)
-        return Rewrite([joined.close(dict(file.values), now_ms)], [_remove(file, now_ms)])
+        return Rewrite([joined.close(now_ms)], [_remove(file, now_ms)])
 
 
 def _remove(file: TableFile, now_ms: int) -> RemoveAction:
@@ -205,13 +205,15 @@ def _remove(file: TableFile, now_ms: int) -> RemoveAction:
 class _Joined:
     """A file that is written from several files."""
 
-    def __init__(self, files: pa_fs.FileSystem, schema: pa.Schema) -> None:
+    def __init__(self, files: pa_fs.FileSystem, schema: pa.Schema, values: Mapping[str, str | None]) -> None:
         self.schema = schema
         self._files = files
-        self._path = f"part-{uuid.uuid4().hex}.parquet"
+        self._values = dict(values)
+        self._path = new_file(values)
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._statistics = FileStatistics()
+        make_folder(files, self._path)
         self._stream = files.open_output_stream(self._path)
         # Dictionaries for all columns: values that repeat are written and read faster, others fall back after 1 MB.
         self._writer = pq.ParquetWriter(self._stream, schema, compression="zstd")
@@ -222,13 +224,13 @@ class _Joined:
         if self._held_bytes >= _GROUP_BYTES:
             self._flush()
 
-    def close(self, values: Mapping[str, str | None], now_ms: int) -> AddAction:
+    def close(self, now_ms: int) -> AddAction:
         self._flush()
         self._writer.close()
         self._stream.close()
         size = self._files.get_file_info(self._path).size
         stats = self._statistics.json(self.schema.names)
-        return AddAction(self._path, size, values, now_ms, False, stats)  # noqa: FBT003 -- no data changes
+        return AddAction(self._path, size, self._values, now_ms, False, stats)  # noqa: FBT003 -- no data changes
 
     def _flush(self) -> None:
         if self._held:

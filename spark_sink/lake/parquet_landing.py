@@ -6,7 +6,6 @@ removes the files of failed tasks.
 
 import json
 import time
-import uuid
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +20,7 @@ from spark_sink.errors import SchemaError, TableError, plain
 from spark_sink.formats.calendar_dates import rows_outside
 from spark_sink.formats.variant_type import VARIANT, is_variant, with_variants
 from spark_sink.lake import held_rows
+from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.row_spans import merge_spans, spans_of
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -180,13 +180,14 @@ class _OpenFile:
         self._files = files
         self._layout = layout
         self._values = dict(zip(layout.partition_columns, values, strict=True))
-        self._path = f"part-{uuid.uuid4().hex}.parquet"
+        self._path = new_file(self._values)
         self._held: list[pa.Table] = []
         self.held_bytes = self._bytes = 0
         self._spans: dict[TopicPartition, Span] = {}
         self._stats = FileStatistics()
         self._columns = [name for name in schema.names if name not in layout.partition_columns]
         with storage_errors(self._path):
+            make_folder(files, self._path)
             self._stream = files.open_output_stream(self._path)
             self._writer = pq.ParquetWriter(
                 self._stream,

@@ -27,6 +27,7 @@ from spark_sink.lake.delta_transactions import OURS, our_note
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, table_files, write_rewrite
 from spark_sink.lake.parquet_landing import FileStatistics, Layout, normal_columns, storage_errors
+from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
 from spark_sink.lake.table_storage import Storage, filesystem, read_text, table_uri
 
@@ -120,7 +121,7 @@ class OpsTable:
         handle = self._open()
         self._refuse_foreign(handle)
         write.after = handle.version()
-        path = f"part-{uuid.uuid4().hex}.parquet"
+        path = new_file({_DATE: write.day.isoformat()})
         files = filesystem(self.uri, self._storage, make=True)
         try:
             added, day = _land(files, path, write)
@@ -212,6 +213,7 @@ def _land(files: pa_fs.FileSystem, path: str, write: OpsWrite) -> tuple[AddActio
     statistics = FileStatistics()
     statistics.add(rows)
     with storage_errors(path):
+        make_folder(files, path)
         with files.open_output_stream(path) as stream:
             pq.write_table(rows, stream, compression="zstd")
         info = files.get_file_info(path)

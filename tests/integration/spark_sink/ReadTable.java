@@ -1,6 +1,6 @@
 import org.apache.spark.sql.SparkSession;
 
-/** Prints the rows of queries as JSON lines, read by Spark with Iceberg's own catalog. */
+/** Prints the rows of queries as JSON lines, read by Spark with the runtimes of Iceberg and Delta. */
 public final class ReadTable {
     public static void main(String[] arguments) {
         String catalog = "spark.sql.catalog." + arguments[0];
@@ -8,6 +8,8 @@ public final class ReadTable {
                 .master("local[1]")
                 .config("spark.ui.enabled", "false")
                 .config("spark.sql.session.timeZone", "UTC")
+                .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+                .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
                 .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
                 .config(catalog + ".type", "jdbc")
                 .config(catalog + ".uri", arguments[1])

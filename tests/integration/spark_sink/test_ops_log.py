@@ -143,7 +143,7 @@ def test_counts_of_a_full_disk_are_written_when_there_is_room(disk: Path, caplog
     assert len(caplog.records) == 1
     assert "No space left on device" in caplog.text
     files = {Path(one).name for one in DeltaTable(str(ops)).file_uris()}
-    assert {one.name for one in ops.glob("*.parquet")} == files
+    assert {one.name for one in ops.rglob("part-*.parquet")} == files
     subprocess.run(["/bin/mount", "-o", "remount,size=4m", str(disk)], check=True)
     writer.write()
     assert sum(told(ops).values()) == written + 5

@@ -74,7 +74,7 @@ def test_a_lost_answer_neither_doubles_nor_loses_rows(
     OpsTable(str(tmp_path / "ops")).append(write("other"))
     table.append(mine)
     assert topics(tmp_path / "ops") == ["first", "mine", "other"]
-    assert len(list((tmp_path / "ops").glob("*.parquet"))) == 3
+    assert len(list((tmp_path / "ops").rglob("part-*.parquet"))) == 3
 
 
 def test_a_write_whose_answer_stays_unknown_is_not_doubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
