@@ -3,6 +3,7 @@
 import contextlib
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ def _stored(connection: "duckdb.DuckDBPyConnection", found: Union, failed: list[
     for number, table in enumerate(found.tables):
         name = f"stored_{number}"
         if table.dataset is None:
-            yield _copied(connection, found, name, found.stored(), failed)
+            yield _copied(connection, found, name, replace(found, tables=[table]).stored(), failed)
         else:
             connection.register(name, table.dataset())
             yield name

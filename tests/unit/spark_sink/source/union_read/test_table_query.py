@@ -1,6 +1,7 @@
 """What SQL over a union says if its rows cannot be read, or its columns not be told apart."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -44,3 +45,18 @@ def test_names_that_differ_only_in_case_are_refused() -> None:
         query(_union(schema, lambda columns: iter([pa.record_batch({one: [1] for one in columns})])), "FROM records"),
     ):
         pass
+
+
+def test_each_of_several_tables_without_a_dataset_is_copied_once() -> None:
+    """Iceberg's: a copy of all tables for each of them gave every row as often as there are tables."""
+    schema = pa.schema({"x": pa.int64(), "y": pa.int64()})
+    one, two = pa.record_batch({"x": [1, 2], "y": [5, 6]}), pa.record_batch({"x": [3]})
+    tables = [
+        StoredTable(
+            name=name, schema=batch.schema, rows=lambda columns, own=batch: iter([own.select(columns)]), positions={}
+        )
+        for name, batch in (("one", one), ("two", two))
+    ]
+    union = replace(_union(schema, lambda _: iter(())), tables=tables)
+    with query(union, "SELECT x, y FROM records ORDER BY x") as rows:
+        assert rows.read_all().to_pylist() == [{"x": 1, "y": 5}, {"x": 2, "y": 6}, {"x": 3, "y": None}]
