@@ -4,8 +4,9 @@ import json
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -121,6 +122,7 @@ def test_a_bucket_that_is_not_there_is_one_sentence_without_secrets(storage: Map
 
 @pytest.mark.slow
 @pytest.mark.parametrize("landing", ["direct", "rows"])
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
 def test_an_agent_lands_in_a_bucket_and_the_commands_find_it(  # noqa: PLR0913, PLR0917 - fixtures and cases
     cluster: Cluster,
     topic: Callable[..., str],
@@ -128,15 +130,16 @@ def test_an_agent_lands_in_a_bucket_and_the_commands_find_it(  # noqa: PLR0913, 
     storage: Mapping[str, str],
     tmp_path: Path,
     landing: str,
+    format_: str,
 ) -> None:
     """Twice, so that a restart finds its positions there."""
-    name, table = topic("lake", PARTITIONS), f"s3://{BUCKET}/{uuid.uuid4().hex}"
-    config = tmp_path / "sink.toml"
+    name, config = topic("lake", PARTITIONS), tmp_path / "sink.toml"
+    place = (_in_delta if format_ == "delta" else _in_iceberg)(storage, tmp_path)
     lines = [
         f'bootstrap_servers = "{cluster.bootstrap_servers}"',
-        f'group = "{name}"\nsubscribe = "{name}"\ntable = "{table}"\ncheckpoint = "{tmp_path}/checkpoint"',
-        f'trigger = "available-now"\nmaster = "local[2]"\nlanding = "{landing}"\n[storage]',
-        *(f'{key} = "{value}"' for key, value in storage.items()),
+        f'group = "{name}"\nsubscribe = "{name}"\ncheckpoint = "{tmp_path}/checkpoint"',
+        f'trigger = "available-now"\nmaster = "local[2]"\nlanding = "{landing}"',
+        *place.settings,
     ]
     config.write_text("\n".join(lines))
     for _ in range(2):
@@ -146,11 +149,39 @@ def test_an_agent_lands_in_a_bucket_and_the_commands_find_it(  # noqa: PLR0913, 
         done = _azimuth("sink", "--config", str(config))
         assert done.returncode == 0, done.stderr[-3000:]
         assert CANARY not in done.stdout + done.stderr
-    flags = [word for key, value in storage.items() for word in ("--storage", f"{key}={value}")]
-    checked = _azimuth("verify", table, "--json", *flags)
+    flags = [word for key, value in place.storage.items() for word in ("--storage", f"{key}={value}")]
+    checked = _azimuth("verify", place.address, "--json", *flags)
     assert checked.returncode == 0, checked.stderr
     assert json.loads(checked.stdout)["rows"] == 40
-    assert positions(table, name, storage) == {TopicPartition(name, number): 20 for number in range(PARTITIONS)}
+    assert positions(place.address, name, place.storage) == {TopicPartition(name, number): 20 for number in range(2)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A table in the bucket: its address and options for the commands, and lines of an agent's file."""
+
+    address: str
+    storage: Mapping[str, str]
+    settings: Sequence[str]
+
+
+def _in_delta(storage: Mapping[str, str], _: Path) -> _Place:
+    table = f"s3://{BUCKET}/{uuid.uuid4().hex}"
+    return _Place(table, storage, [f'table = "{table}"', "[storage]", *_lines(storage)])
+
+
+def _in_iceberg(storage: Mapping[str, str], root: Path) -> _Place:
+    """Return a table whose files are in the bucket, by the catalog of a local database."""
+    names = {"endpoint": "ENDPOINT_URL", "region": "REGION"}
+    names |= {"access-key-id": "ACCESS_KEY_ID", "secret-access-key": "SECRET_ACCESS_KEY"}
+    catalog = {"type": "sql", "uri": f"sqlite:///{root}/catalog.db", "warehouse": f"s3://{BUCKET}/{uuid.uuid4().hex}"}
+    catalog |= {f"s3.{own}": storage[f"AWS_{name}"] for own, name in names.items()}
+    settings = ['table = "lake.raw.events"', 'table_format = "iceberg"', "[catalog]", *_lines(catalog)]
+    return _Place("iceberg://lake.raw.events", {f"catalog.{key}": value for key, value in catalog.items()}, settings)
+
+
+def _lines(values: Mapping[str, str]) -> Sequence[str]:
+    return [f'"{key}" = "{value}"' for key, value in values.items()]
 
 
 def _azimuth(*words: str) -> subprocess.CompletedProcess[str]:
