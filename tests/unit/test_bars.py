@@ -52,6 +52,16 @@ def test_each_figure_is_printed_beside_its_bar(tmp_path: Path, capsys: pytest.Ca
     assert main(tmp_path, [Bar("producer", "faults_a/holds", least=1)]) == 0
 
 
+def test_a_check_of_all_fails_on_what_was_not_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A benchmark that is never run would keep its bar for ever."""
+    (tmp_path / "producer.json").write_text(json.dumps(REPORTS["producer"]))
+    bars = [Bar("producer", "faults_a/holds", least=1), Bar("fleet", "decision/ms", most=100)]
+    assert main(tmp_path, bars) == 0
+    assert main(tmp_path, bars, every=True) == 1
+    assert capsys.readouterr().err == "1 of 2 were not measured\n"
+    assert main(tmp_path, bars[:1], every=True) == 0
+
+
 def test_a_check_of_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A check that passes because no benchmark ran would be worth nothing."""
     assert main(tmp_path) == 1
