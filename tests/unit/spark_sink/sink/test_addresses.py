@@ -126,6 +126,7 @@ def test_ranges_of_tasks_cover_the_batch_or_are_refused(end: int, pieces: list[t
         ("s3n://lake/t//", "s3://lake/t"),
         ("abfs://box@account/t", "abfss://box@account/t"),
         ("gs://lake/t", "gs://lake/t"),
+        ("HDFS://namenode:8020/lake/t/", "hdfs://namenode:8020/lake/t"),
     ],
 )
 def test_schemes_of_one_store_are_one(spelled: str, one: str) -> None:
@@ -173,6 +174,8 @@ def test_other_file_systems_are_refused_and_never_a_local_folder(address: str, w
         ("/Volumes/main/raw/lake", "Unity Catalog volume cannot.*DESCRIBE VOLUME"),
         ("file:///Volumes/main/raw/lake", "Unity Catalog volume cannot"),
         ("s3:/lake", "begins with s3://"),
+        ("hdfs:/lake", "begins with hdfs://"),
+        ("hdfs://namenode/lake", "give catalog.warehouse=FOLDER for a local catalog, or catalog.type"),
     ],
 )
 @pytest.mark.usefixtures("stays_empty")
@@ -180,6 +183,15 @@ def test_a_warehouse_of_another_file_system_is_refused(warehouse: str, words: st
     """The catalog would be an SQLite database in a folder of that name."""
     with pytest.raises(OptionError, match=words):
         open_catalog("lake", {"catalog.warehouse": warehouse})
+
+
+@pytest.mark.usefixtures("stays_empty")
+def test_hdfs_is_understood_and_never_a_local_folder() -> None:
+    """delta-rs speaks to the namenode itself; here there is none, which is one sentence."""
+    address = "hdfs://127.0.0.1:1/lake/t"
+    assert SinkOptions.parse(_options(address)).routes.default == address
+    with pytest.raises(TableError, match=r"^hdfs://127\.0\.0\.1:1/lake/t: .*Connection refused"):
+        positions(address, "g")
 
 
 @pytest.mark.parametrize("checkpoint", ["dbfs:/c", "s3:/c"])
