@@ -15,7 +15,7 @@ _SCHEMA = arrow_schema(headers=False)
 _MOST = 5
 
 
-def write_batches(root: Path, agent: str) -> None:
+def write_batches(root: Path, agent: str, compact_every: int = 5) -> None:
     """Write batches, as Spark would, until the file `stop` exists.
 
     A batch is logged before it runs. After a start the last logged batch is repeated with the same ranges, and the next
@@ -24,6 +24,7 @@ def write_batches(root: Path, agent: str) -> None:
     Args:
         root: folder of the warehouse and the checkpoints.
         agent: name of the agent, and of its checkpoint.
+        compact_every: snapshots between two compactions.
     """
     log = offset_log(root, agent)
     log.mkdir(parents=True, exist_ok=True)
@@ -33,7 +34,7 @@ def write_batches(root: Path, agent: str) -> None:
         "checkpointLocation": str(log.parent),
         "tableFormat": "iceberg",
         "catalog.warehouse": str(root / "warehouse"),
-        "compactEvery": "5",
+        "compactEvery": str(compact_every),
     }
     lengths = random.Random(agent)
     number, ends = _last(log)
