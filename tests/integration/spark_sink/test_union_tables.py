@@ -52,15 +52,13 @@ class Lake:
             self.storage = {"catalog.warehouse": str(root / "warehouse")}
             self.address, table = "iceberg://lake.home.{topic}", "lake.{cluster}.{topic}"
             self._more = f'table_format = "iceberg"\ncatalog = {{ warehouse = "{root}/warehouse" }}\n'
-        self._text = lambda values: config(name, root, cluster, self._more + values).replace(
-            f"{root}/lake/{{cluster}}", table
-        )
+        self._text = config(name, root, cluster, f"{self._more}VALUES").replace(f"{root}/lake/{{cluster}}", table)
         self._root = root
 
     def write(self, value: Value, values: str = "") -> None:
         """Let an agent write some records of each topic, and produce more after it has ended."""
         make_topics(self.servers, self.topics)
-        with FleetProcesses(self._root, self._text(values)) as fleet:
+        with FleetProcesses(self._root, self._text.replace("VALUES", values)) as fleet:
             fleet.start("a")
             self._produce(value, range(STORED))
             wait_until(self._arrived, 120, "all records in the tables", lambda: fleet.log("a"))
