@@ -150,6 +150,8 @@ class BatchPlanner:
         limits = self._options.limits
         if limits.min_offsets is None or self._run is not None:
             return False
+        if not records and self._triggered_at == -math.inf:
+            return False  # the first trigger that has records does not wait
         now = self._clock()
         if now - self._triggered_at < limits.max_delay_s and records < limits.min_offsets:
             return True

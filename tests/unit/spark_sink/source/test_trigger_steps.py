@@ -231,6 +231,15 @@ def test_a_small_batch_waits_for_more_records_or_for_the_delay(group: Group) -> 
     assert ranges(third) == {A0: (15, 16), A1: (15, 15)}
 
 
+def test_a_start_without_records_does_not_make_the_first_ones_wait(group: Group) -> None:
+    """The ends of the logs may not be known yet at the first trigger of a query."""
+    group.last = {A0: 0, A1: 0}
+    reader = feed(group, minOffsetsPerTrigger="10", maxTriggerDelay="60s")
+    first = reader.next_offset(Offset(), 1_000)
+    group.last = {A0: 3, A1: 0}
+    assert ranges(reader.next_offset(first, 1_000))[A0] == (0, 3)
+
+
 def test_trigger_once_and_available_now_do_not_wait_for_more_records(group: Group) -> None:
     """Such a run would end without what it was started for."""
     for limit, now in ((None, False), (1_000, True)):
