@@ -65,12 +65,15 @@ unit: $(READY) ## run the unit tests (seconds, no broker)
 integration: $(READY) ## run the integration and acceptance tests on real brokers
 	@$(PYTEST) -n $(AT_ONCE) --dist $(DIST) -m "(integration or acceptance or docker) and not slow"
 
+# MATRIX=no leaves out the tests marked `matrix`.
+MATRIX ?= yes
+SLOW = slow$(if $(filter no,$(MATRIX)), and not matrix)
 # Those without brokers have a process of their own: threads of Kafka's clients draw from the same random numbers as their examples.
 # They get half of the time: close() of the bare client may wait for ever in librdkafka with the interpreter's lock, if a rebalance
 # comes meanwhile (Consumer_rebalance_cb -> rd_kafka_rebalance_protocol), and the test then passes in another process.
 test-slow: $(READY) ## run the slow tests: many rounds, several databases, separate clusters
-	@$(PYTEST) -o faulthandler_timeout=$$(($(HANGS_S) / 2)) --durations 25 -n $$((2 * $(AT_ONCE))) -m slow tests/unit tests/simulation
-	@$(PYTEST) --durations 25 -n 1 -m slow --ignore tests/unit --ignore tests/simulation
+	@$(PYTEST) -o faulthandler_timeout=$$(($(HANGS_S) / 2)) --durations 25 -n $$((2 * $(AT_ONCE))) -m "$(SLOW)" tests/unit tests/simulation
+	@$(PYTEST) --durations 25 -n 1 -m "$(SLOW)" --ignore tests/unit --ignore tests/simulation
 
 SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
 

@@ -164,7 +164,13 @@ def jobs(at: Ingestion) -> None:
             one.wait()
 
 
-@pytest.mark.parametrize("run", [sink, fleet, jobs], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(one, id=one.__name__, marks=() if one is fleet else pytest.mark.matrix)
+        for one in (sink, fleet, jobs)
+    ],
+)
 def test_processes_write_each_record_once_on_a_catalog_of_servers(
     run: Callable[[Ingestion], None], catalog: Mapping[str, str], cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -45,7 +45,7 @@ def _avro(schema: Mapping[str, Any], number: int, schema_id: int) -> bytes:
     return struct.pack(">BI", 0, schema_id) + target.getvalue()
 
 
-@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+@pytest.mark.parametrize("format_", ["delta", pytest.param("iceberg", marks=pytest.mark.matrix)])
 def test_a_new_field_of_the_registry_is_a_column_while_the_sink_runs(
     cluster: Cluster, topic: Callable[..., str], producer: Producer, tmp_path: Path, format_: str
 ) -> None:
