@@ -14,6 +14,7 @@ import spark_sink.lake.file_rewrite as rewrite_module
 import spark_sink.lake.foreign_parquet as foreign_module
 import spark_sink.lake.landed_files as landed_module
 import spark_sink.lake.parquet_landing as landing_module
+import spark_sink.lake.partition_folders as folders_module
 import spark_sink.lake.positions as positions_module
 import spark_sink.lake.quarantine_reader as records_module
 import spark_sink.lake.table_formats as formats_module
@@ -172,8 +173,7 @@ class World:
             yield module, "filesystem", self._filesystem
         for module in (landing_module, rewrite_module, delta_table_module, foreign_module):
             yield module, "pq", parquet()
-        for module in (landing_module, rewrite_module):
-            yield module, "uuid", SimpleNamespace(uuid4=self.store.new_name)
+        yield folders_module, "uuid", SimpleNamespace(uuid4=self.store.new_name)
         for module in (rewrite_module, compaction_module):
             yield module, "time", SimpleNamespace(time=scheduler.clock)
         # Landing is kept by its rows, and a step that is there only the first time would change the schedule.
