@@ -46,7 +46,7 @@ $(VENV)/.packages $(VENV43)/.packages:
 $(READY): $(VENV)/.packages
 $(READY43): $(VENV43)/.packages
 $(READY) $(READY43): hatch_build.py assignors/consumer/quick_step_compiled.pyx producer/partitioning/deliveries_compiled.pyx \
-		producer/partitioning/produce_compiled.pyx spark_sink/fetch/copy_compiled.pyx \
+		producer/partitioning/produce_compiled.pyx spark_sink/fetch/copy_compiled.pyx spark_sink/fetch/from_leaders/batch_decoder_compiled.pyx \
 		$(wildcard spark_sink/formats/json_compiled*.p[yx][xi])
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@if command -v java >/dev/null; then $(@D)/bin/azimuth prepare; fi

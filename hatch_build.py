@@ -16,6 +16,7 @@ SOURCES = (
     Path("producer", "partitioning", "deliveries_compiled.pyx"),
     Path("producer", "partitioning", "produce_compiled.pyx"),
     Path("spark_sink", "fetch", "copy_compiled.pyx"),
+    Path("spark_sink", "fetch", "from_leaders", "batch_decoder_compiled.pyx"),
     Path("spark_sink", "formats", "json_compiled.pyx"),
 )
 

@@ -18,6 +18,7 @@ from spark_sink.errors import DataLossError, FetchError
 from spark_sink.fetch.librdkafka import NativeConsumer, error_text, topic_name
 from spark_sink.fetch.librdkafka_symbols import Addresses
 from spark_sink.fetch.log_questions import deleted, log_bounds
+from spark_sink.fetch.message_copy import COMPILED
 from spark_sink.fetch.message_copy import records as copied_records
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fetch.received_files import Counts, count_received, note_received
@@ -155,6 +156,24 @@ class _Task:
         self._schema = arrow_schema(headers=settings.headers, timestamp_type=settings.timestamp_type)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        if self._settings.record_batches:
+            yield from self._from_leaders()
+        if self._progress:
+            yield from self._from_librdkafka()
+        self._check_identities()
+
+    def _from_leaders(self) -> Iterator[pa.RecordBatch]:
+        from spark_sink.fetch.from_leaders.plain_properties import plain  # noqa: PLC0415 -- few tasks need it
+
+        properties = librdkafka_config(self._settings.kafka)
+        if not COMPILED or not plain(properties):
+            return
+        from spark_sink.fetch.from_leaders.leader_fetching import LeaderFetching  # noqa: PLC0415 -- compiled
+
+        size = self._settings.batch_bytes
+        yield from LeaderFetching(properties, self._progress, self._schema, size, self.received).batches()
+
+    def _from_librdkafka(self) -> Iterator[pa.RecordBatch]:
         self._consumer.assign(self._progress.left)
         received_at = checked_at = time.monotonic()
         while self._progress:
@@ -170,7 +189,6 @@ class _Task:
             if now - checked_at > _SILENCE_S:
                 self._find_deleted_topics()
                 checked_at = time.monotonic()
-        self._check_identities()
 
     def _take(self, addresses: Addresses) -> Iterator[pa.RecordBatch]:
         records = copied_records(addresses)

@@ -22,20 +22,18 @@ def record_batch(
         topics: their topics' names, N strings.
         schema: of `arrow_schema`.
     """
-    stamps = records["timestamp"]
-    known = (stamps >= 0) & (stamps <= LAST_MS)
     columns = [
         topics,
-        _numbers(records["partition"], pa.int32()),
-        _numbers(records["offset"], pa.int64()),
-        _numbers(stamps * 1000, TIMESTAMP, None if known.all() else known),
+        numbers(records["partition"], pa.int32()),
+        numbers(records["offset"], pa.int64()),
+        timestamps(records["timestamp"]),
         binary(records["key"], records["key_bytes"]),
         binary(records["value"], records["value_bytes"]),
     ]
     if "headers" in schema.names:
         columns.append(headers(addresses, schema.field("headers").type))
     if TIMESTAMP_TYPE in schema.names:
-        columns.append(_numbers(_timestamp_types(addresses), pa.int32()))
+        columns.append(numbers(_timestamp_types(addresses), pa.int32()))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -50,9 +48,14 @@ def _timestamp_types(addresses: Addresses) -> npt.NDArray[np.int32]:
     return np.fromiter(map(of, addresses.tolist()), np.int32, len(addresses))
 
 
-def _numbers(
-    values: npt.NDArray[np.integer], kind: pa.DataType, valid: npt.NDArray[np.bool_] | None = None
-) -> pa.Array:
+def timestamps(milliseconds: npt.NDArray[np.int64]) -> pa.Array:
+    """Return times since 1970, shape (N,), as timestamps; null for those before 1970 and for those that do not fit."""
+    known = (milliseconds >= 0) & (milliseconds <= LAST_MS)
+    return numbers(milliseconds * 1000, TIMESTAMP, None if known.all() else known)
+
+
+def numbers(values: npt.NDArray[np.integer], kind: pa.DataType, valid: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return numbers of the width of `kind`, shape (N,), as an array; null where `valid` is False."""
     # Not pa.array: with a numpy array it imports pandas, which takes most of a second in a new worker.
     mask = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [mask, pa.py_buffer(np.ascontiguousarray(values))])

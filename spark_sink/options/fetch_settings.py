@@ -15,6 +15,7 @@ class FetchSettings:
         fail_on_data_loss: raise where records are gone, or go on after them.
         poll_timeout_s: fail after this time without a record.
         batch_bytes: close a record batch when its values pass this size.
+        record_batches: fetch whole record batches from the leaders, where the client properties allow it.
         traffic: a folder for files with what the tasks received; None for none.
     """
 
@@ -24,4 +25,5 @@ class FetchSettings:
     fail_on_data_loss: bool = True
     poll_timeout_s: float = 120.0
     batch_bytes: int = 32 * 1024 * 1024
+    record_batches: bool = False
     traffic: str | None = None

@@ -32,6 +32,7 @@ _KNOWN = frozenset(
         "endingtimestamp",
         "epsilon",
         "failondataloss",
+        "fetchrecordbatches",
         "holding",
         "includeheaders",
         "includetimestamptype",
@@ -104,6 +105,7 @@ class SourceOptions:
         fail_on_data_loss: stop if records that were to be read are gone.
         headers: add the column `headers`.
         timestamp_type: add the column `timestampType`, which only the raw format has.
+        record_batches: fetch whole record batches from the leaders, where the client properties allow it.
         poll_timeout_s: fail after this time without an expected record.
         join_timeout_s: longest wait for a rebalance at a trigger; after it the last assignment counts.
         value: the format of a value.
@@ -133,6 +135,7 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     headers: bool = False
     timestamp_type: bool = False
+    record_batches: bool = False
     poll_timeout_s: float = 120.0
     join_timeout_s: float = 10.0
     value: ValueFormat = field(default_factory=ValueFormat)
@@ -198,6 +201,7 @@ class SourceOptions:
             fail_on_data_loss=flag(given, "failondataloss", default=True),
             headers=flag(given, "includeheaders", default=False),
             timestamp_type=_timestamp_type(given),
+            record_batches=flag(given, "fetchrecordbatches", default=False),
             poll_timeout_s=(number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
             value=value_format(given, topics, landing),
             telemetry=given.get("telemetry") or None,
@@ -215,6 +219,7 @@ class SourceOptions:
             timestamp_type=self.timestamp_type,
             fail_on_data_loss=self.fail_on_data_loss,
             poll_timeout_s=self.poll_timeout_s,
+            record_batches=self.record_batches,
             traffic=self.traffic,
         )
 

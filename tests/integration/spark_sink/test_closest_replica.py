@@ -16,9 +16,13 @@ from confluent_kafka.admin import AdminClient
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.fetch import range_reader
+from spark_sink.fetch.from_leaders.leader_fetching import LeaderFetching
 from spark_sink.fetch.range_reader import fetch
+from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fetch.received_files import Counts
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Range
+from spark_sink.ranges.range_completion import TaskProgress
 
 pytestmark = pytest.mark.integration
 MakeTopic = Callable[..., str]
@@ -84,3 +88,21 @@ def test_bytes_come_from_the_zone_that_the_option_names(
         assert by_zone[wanted] > RECORDS * RECORD_BYTES
         assert share > 0.9
         _close()
+
+
+def test_record_batches_come_from_the_replica_in_the_zone(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, admin: AdminClient
+) -> None:
+    """The leader names that replica in its answer, and the task asks there from then on."""
+    name = topic("near", replication=3)
+    for number in range(RECORDS):
+        producer.produce(name, value=b"%d" % number)
+    producer.flush()
+    leader = admin.list_topics(name, timeout=10).topics[name].partitions[0].leader
+    for rack, broker in [*((one.rack, one.id) for one in cluster.brokers), ("", leader)]:
+        progress, received = TaskProgress([Range(name, 0, 0, RECORDS)]), Counts()
+        properties = {"bootstrap.servers": cluster.bootstrap_servers, "client.rack": rack}
+        found = LeaderFetching(properties, progress, arrow_schema(headers=False), 1 << 20, received)
+        assert sum(batch.num_rows for batch in found.batches()) == RECORDS
+        assert not progress.left
+        assert {cell: count.records for cell, count in received.items()} == {(name, broker): RECORDS}

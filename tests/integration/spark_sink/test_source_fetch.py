@@ -1,7 +1,8 @@
-"""A task reads exactly its ranges, whatever the log looks like."""
+"""A task reads exactly its ranges, whatever the log looks like: by librdkafka, and from the leaders themselves."""
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -30,12 +31,11 @@ def no_consumer_is_left() -> Iterator[None]:
         range_reader._idle.popitem()[1].close()
 
 
-@pytest.fixture
-def settings(cluster: Cluster) -> FetchSettings:
+@pytest.fixture(params=[False, True], ids=["librdkafka", "record batches"])
+def settings(cluster: Cluster, request: pytest.FixtureRequest) -> FetchSettings:
     """Read from the shared cluster."""
-    return FetchSettings(
-        kafka={"bootstrap.servers": cluster.bootstrap_servers, "group.id": "fetch"}, poll_timeout_s=20.0
-    )
+    kafka = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "fetch"}
+    return FetchSettings(kafka=kafka, poll_timeout_s=20.0, record_batches=request.param)
 
 
 def rows(batches: Iterator[pa.RecordBatch]) -> dict[tuple[str, int], list[int]]:
@@ -87,7 +87,7 @@ def test_columns_hold_what_was_produced(topic: MakeTopic, producer: Producer, se
     producer.produce(name, value=None, key=None, timestamp=1_700_000_000_124)
     producer.produce(name, value=b"", key=b"", timestamp=1_700_000_000_125)
     producer.flush()
-    with_headers = FetchSettings(kafka=settings.kafka, headers=True, poll_timeout_s=20.0)
+    with_headers = replace(settings, headers=True, poll_timeout_s=20.0)
     table = pa.Table.from_batches(list(fetch([Range(name, 0, 0, 3)], with_headers)))
     assert table.column("topic").to_pylist() == [name] * 3
     assert table.column("key").to_pylist() == [b"k", None, b""]
@@ -120,7 +120,7 @@ def test_a_task_that_is_given_up_does_not_hand_its_consumer_on(
     """What was fetched for it would come into the next batch."""
     name = topic("given-up")
     fill(producer, name, 0, 100)
-    batches = fetch([Range(name, 0, 0, 100)], FetchSettings(kafka=settings.kafka, batch_bytes=1))
+    batches = fetch([Range(name, 0, 0, 100)], replace(settings, batch_bytes=1))
     next(batches)
     batches.close()  # type: ignore[attr-defined]  # a generator
     assert not range_reader._idle
@@ -149,7 +149,7 @@ def test_aborted_records_and_control_records_are_gaps(
     assert rows(fetch([Range(name, 0, 33, 44)], settings)) == {}
     assert rows(fetch([Range(name, 0, 10, 11)], settings)) == {}
     assert time.monotonic() - began < settings.poll_timeout_s, "an end that never comes is not waited for"
-    dirty = FetchSettings(kafka={**settings.kafka, "isolation.level": "read_uncommitted"})
+    dirty = replace(settings, kafka={**settings.kafka, "isolation.level": "read_uncommitted"})
     assert len(rows(fetch([Range(name, 0, 0, 44)], dirty))[name, 0]) == 40
 
 
@@ -219,7 +219,7 @@ def test_records_that_are_gone_stop_the_task(expired: str, settings: FetchSettin
 
 def test_records_that_are_gone_are_passed_over_where_that_is_allowed(expired: str, settings: FetchSettings) -> None:
     """The rest of the range is read; a range that is gone whole is none."""
-    allowed = FetchSettings(kafka=settings.kafka, fail_on_data_loss=False)
+    allowed = replace(settings, fail_on_data_loss=False)
     assert rows(fetch([Range(expired, 0, 10, 100)], allowed)) == {(expired, 0): list(range(40, 100))}
     assert rows(fetch([Range(expired, 0, 10, 20)], allowed)) == {}
 
@@ -234,7 +234,7 @@ def test_a_topic_that_is_deleted_stops_the_task(topic: MakeTopic, settings: Fetc
 def test_silence_is_an_error_that_names_what_is_missing(topic: MakeTopic, settings: FetchSettings) -> None:
     """A range beyond the log's end never comes; the task says so instead of hanging."""
     name = topic("silent")
-    short = FetchSettings(kafka=settings.kafka, poll_timeout_s=1.0, fail_on_data_loss=False)
+    short = replace(settings, poll_timeout_s=1.0, fail_on_data_loss=False)
     with pytest.raises((FetchError, DataLossError), match=f"{name}/0"):
         rows(fetch([Range(name, 0, 0, 10)], short))
 
@@ -246,7 +246,7 @@ def test_large_values_make_small_batches(cluster: Cluster, topic: MakeTopic, set
     for size in (11_000_000, 10, 6_000_000, 6_000_000, 6_000_000):
         big.produce(name, value=b"x" * size)
     big.flush()
-    bounded = FetchSettings(kafka=settings.kafka, batch_bytes=8_000_000)
+    bounded = replace(settings, batch_bytes=8_000_000)
     sizes = [
         pa.compute.binary_length(batch.column("value")).to_pylist() for batch in fetch([Range(name, 0, 0, 5)], bounded)
     ]

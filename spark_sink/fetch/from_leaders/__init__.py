@@ -1,0 +1,14 @@
+"""Reads ranges from the partitions' leaders without librdkafka, on clusters without TLS and SASL.
+
+librdkafka makes an object of each record, in one thread, and frees it in another: 0.9 us of CPU for a record of 316
+bytes, with the copy into Arrow. Decoding whole record batches takes 0.2. What does not go as expected is left to
+librdkafka: a partition with an error, with aborted transactions or in an old format, and a broker that does not answer.
+
+* `wire_format`: requests and responses as bytes.
+* `leader_connection`: one broker's socket.
+* `batch_decoder_compiled`: finds the records in a response, compiled.
+* `decoded_records`: their layout, and their copy into Arrow.
+* `uncompressed_batches`: record batches without their compression.
+* `leader_fetching`: the requests of a task, until its ranges are read.
+* `plain_properties`: whether a user's properties allow it.
+"""

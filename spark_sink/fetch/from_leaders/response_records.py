@@ -1,0 +1,110 @@
+"""The records of one response, from its bytes to Arrow batches."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.fetch.from_leaders import batch_decoder_compiled as decoder
+from spark_sink.fetch.from_leaders.decoded_records import arrow_batch
+from spark_sink.fetch.from_leaders.record_layout import RECORD
+from spark_sink.fetch.from_leaders.uncompressed_batches import uncompressed
+from spark_sink.fetch.from_leaders.wire_format import Answered, WireError
+from spark_sink.ranges.batch_offset import TopicPartition
+
+
+class Read(NamedTuple):
+    """What was read of a partition.
+
+    Attributes:
+        key: the partition.
+        position: the offset after it.
+        first, last: the records' indexes, the last one excluded.
+        whole: whether all batches of the response could be read.
+    """
+
+    key: TopicPartition
+    position: int
+    first: int
+    last: int
+    whole: bool
+
+
+class _Span(NamedTuple):
+    """Whole record batches of a partition, the number of their records, and the wanted offsets `[begin, end)`."""
+
+    key: TopicPartition
+    batches: memoryview
+    records: int
+    begin: int
+    end: int
+    whole: bool
+
+
+class ResponseRecords:
+    """The wanted records of a response, whose bytes must not change while this is used.
+
+    Args:
+        response: as received.
+        answered: partitions of the response, and of each the wanted offsets `[begin, end)`.
+    """
+
+    def __init__(self, response: memoryview, answered: list[tuple[Answered, tuple[int, int]]]) -> None:
+        self._spans = [_span(one, response[one.begin : one.begin + one.size], *wanted) for one, wanted in answered]
+        self.records = np.empty(sum(one.records for one in self._spans), RECORD)
+        self.read = list(self._decode())
+
+    def batches(self, schema: pa.Schema, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Yield the records in batches of `batch_bytes` each; a larger record is a batch by itself.
+
+        Raises:
+            WireError: the headers of a record are damaged.
+        """
+        if not self.read or not self.read[-1].last:
+            return
+        records = self.records[: self.read[-1].last]
+        topics, partitions = self._names()
+        sizes = np.cumsum(records["key_bytes"] + records["value_bytes"])
+        begin = 0
+        while begin < len(records):
+            before = int(sizes[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(sizes, before + batch_bytes, "right")))
+            part = slice(begin, end)
+            yield arrow_batch(records[part], topics[part], partitions[part], schema)
+            begin = end
+
+    def _decode(self) -> Iterator[Read]:
+        last = 0
+        for one in self._spans:
+            first, address = last, _address(one.batches)
+            count, position, sound = decoder.decode(address, len(one.batches), one.begin, one.end, self.records, first)
+            last += count
+            yield Read(one.key, position, first, last, one.whole and sound)
+
+    def _names(self) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+        """Return the topic and the partition of each record."""
+        found = [one for one in self.read if one.last > one.first]
+        names = pa.array([one.key.topic for one in found], pa.string())
+        topics = pa.RunEndEncodedArray.from_arrays(pa.array([one.last for one in found], pa.int32()), names)
+        numbers = np.array([one.key.partition for one in found], np.int32)
+        return pc.run_end_decode(topics), np.repeat(numbers, [one.last - one.first for one in found])
+
+
+def _span(answered: Answered, batches: memoryview, begin: int, end: int) -> _Span:
+    size, records, compressed, sound = decoder.survey(_address(batches), len(batches))
+    batches = batches[:size]
+    if compressed:
+        try:
+            batches = memoryview(uncompressed(batches))
+        except WireError:
+            return _Span(answered.key, batches[:0], 0, begin, end, whole=False)
+        size, records, _, sound = decoder.survey(_address(batches), len(batches))
+        batches = batches[:size]
+    return _Span(answered.key, batches, records, begin, end, sound)
+
+
+def _address(content: memoryview) -> int:
+    return np.frombuffer(content, np.uint8).ctypes.data if len(content) else 0
