@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+_PORT = 9092  # librdkafka's default
 # With TLS or SASL, and with any property that is not known here, librdkafka reads.
 _KNOWN = frozenset(
     {
@@ -39,10 +40,14 @@ def plain(properties: Mapping[str, object]) -> bool:
 
 
 def bootstrap_addresses(properties: Mapping[str, object]) -> list[tuple[str, int]]:
-    """Return host and port of each of the bootstrap servers; 9092 where none is given, as in librdkafka."""
+    """Return host and port of each of the bootstrap servers, without those that have no number as their port."""
     named = properties.get("bootstrap.servers") or properties.get("metadata.broker.list") or ""
-    found = []
-    for one in str(named).split(","):
-        host, colon, port = one.strip().rpartition("://")[2].rpartition(":")
-        found.append((host.strip("[]"), int(port)) if colon else (port.strip("[]"), 9092))
-    return found
+    return [found for one in str(named).split(",") if (found := _address(one.strip())) is not None]
+
+
+def _address(text: str) -> tuple[str, int] | None:
+    server = text.rpartition("://")[2]
+    if server.endswith("]") or ":" not in server:
+        server = f"{server}:{_PORT}"
+    host, _, port = server.rpartition(":")
+    return (host.strip("[]"), int(port)) if port.isdecimal() else None
