@@ -122,7 +122,7 @@ def test_a_bucket_that_is_not_there_is_one_sentence_without_secrets(storage: Map
 
 @pytest.mark.slow
 @pytest.mark.parametrize("landing", ["direct", "rows"])
-@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+@pytest.mark.parametrize("format_", ["delta", pytest.param("iceberg", marks=pytest.mark.matrix)])
 def test_an_agent_lands_in_a_bucket_and_the_commands_find_it(  # noqa: PLR0913, PLR0917 - fixtures and cases
     cluster: Cluster,
     topic: Callable[..., str],

@@ -142,6 +142,7 @@ def test_duckdb_reads_each_row_once(lake: Lake) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_spark_reads_each_row_once(lake: Lake, spark: SparkReader) -> None:
     """As a whole, and with a filter on two partition columns."""
     path = lake.options["path"]

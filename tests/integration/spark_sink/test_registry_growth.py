@@ -19,7 +19,7 @@ from tests.integration.spark_sink.formats.registry_server import Server
 from tests.integration.spark_sink.tied import kill, launch, tree
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix]
 
 FIRST: dict[str, Any] = {"type": "record", "name": "Flight", "fields": [{"name": "id", "type": "long"}]}
 SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "gate", "type": ["null", "string"], "default": None}]}
@@ -45,7 +45,7 @@ def _avro(schema: Mapping[str, Any], number: int, schema_id: int) -> bytes:
     return struct.pack(">BI", 0, schema_id) + target.getvalue()
 
 
-@pytest.mark.parametrize("format_", ["delta", pytest.param("iceberg", marks=pytest.mark.matrix)])
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
 def test_a_new_field_of_the_registry_is_a_column_while_the_sink_runs(
     cluster: Cluster, topic: Callable[..., str], producer: Producer, tmp_path: Path, format_: str
 ) -> None:

@@ -20,6 +20,7 @@ from tests.waiting import wait_until
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
+    pytest.mark.matrix,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]

@@ -2,8 +2,10 @@
 
 import inspect
 import threading
+from collections.abc import Iterator
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from confluent_kafka import Consumer
 
 from producer.testing import MockCluster
@@ -11,9 +13,15 @@ from tests.unit.assignors.consumer import bare_bench
 from tests.unit.assignors.consumer.surface_walk import INTENDED, METHODS, STATES, calls_of, reason, walk
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("state", STATES)
+def _pairs() -> Iterator[ParameterSet]:
+    """Each state with each method; a quarter, in which each of both is, runs before a change lands."""
+    for row, state in enumerate(STATES):
+        for column, method in enumerate(METHODS):
+            marks = [pytest.mark.slow, *[pytest.mark.matrix] * bool((row + column) % 4)]
+            yield pytest.param(state, method, id=f"{state}-{method}", marks=marks)
+
+
+@pytest.mark.parametrize(("state", "method"), list(_pairs()))
 def test_both_consumers_do_the_same_with_each_argument(cluster: MockCluster, state: str, method: str) -> None:
     """A program changes its class, and nothing else; the differences that remain are listed with their reasons."""
     different = [one for one in walk(cluster, state, method) if not one.alike and reason(one) is None]
