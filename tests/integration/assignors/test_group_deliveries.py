@@ -132,6 +132,7 @@ def test_a_consumer_told_to_end_within_a_rebalance_commits_and_each_record_comes
 
 
 @pytest.mark.slow
+@pytest.mark.matrix  # it takes minutes, and the chaos of a fleet kills coordinators, too
 @pytest.mark.parametrize("name", ["hrw", "hrw-cooperative"])
 def test_a_coordinator_killed_within_rebalances_costs_no_record(
     topics: Topics, cluster: Cluster, flow: Flow, start: Start, name: str

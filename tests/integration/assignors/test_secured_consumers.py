@@ -30,7 +30,7 @@ from assignors import GroupConsumer, MembershipError
 from spark_sink.demo.cluster import Access, Cluster
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix]
 
 BOTH: Final = (Consumer, GroupConsumer)
 PROTOCOLS: Final = ("classic", "consumer")

@@ -25,7 +25,7 @@ from tests.integration.spark_sink.hive_fixture import hive_metastore
 from tests.integration.spark_sink.rest_fixture import rest_catalog
 from tests.integration.spark_sink.small_servers import BUCKET, small_aws
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix]
 
 CANARY = "canary-9fd1"
 KEYS = {"access-key-id": "someone", "secret-access-key": CANARY, "region": "us-east-1"}
@@ -164,13 +164,7 @@ def jobs(at: Ingestion) -> None:
             one.wait()
 
 
-@pytest.mark.parametrize(
-    "run",
-    [
-        pytest.param(one, id=one.__name__, marks=() if one is fleet else pytest.mark.matrix)
-        for one in (sink, fleet, jobs)
-    ],
-)
+@pytest.mark.parametrize("run", [sink, fleet, jobs], ids=lambda one: one.__name__)
 def test_processes_write_each_record_once_on_a_catalog_of_servers(
     run: Callable[[Ingestion], None], catalog: Mapping[str, str], cluster: Cluster, tmp_path: Path
 ) -> None:

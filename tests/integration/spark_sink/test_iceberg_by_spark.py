@@ -15,7 +15,7 @@ from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.integration.spark_sink.tables_by_spark import SparkReader
 from tests.table_kinds import ADDRESS, SCHEMA, rows_of, warehouse
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix]
 
 A = TopicPartition("a", 0)
 FIRST = SCHEMA.append(pa.field("timestamp", pa.timestamp("us", tz="UTC")))

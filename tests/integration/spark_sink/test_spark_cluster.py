@@ -19,7 +19,7 @@ from spark_sink.demo.cluster import Cluster
 from spark_sink.lake.verification import verify
 from tests.integration.spark_sink.tied import kill, launch, tree
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix]
 MakeTopic = Callable[..., str]
 
 PARTITIONS, RECORDS = 4, 10_000
