@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from confluent_kafka import KafkaError
 
 from spark_sink.errors import DataLossError, FetchError
@@ -22,7 +21,7 @@ from spark_sink.fetch.message_copy import COMPILED
 from spark_sink.fetch.message_copy import records as copied_records
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fetch.received_files import Counts, count_received, note_received
-from spark_sink.fetch.record_batches import record_batch
+from spark_sink.fetch.record_batches import parts_by_bytes, record_batch, topic_column
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range, TopicPartition
@@ -212,14 +211,8 @@ class _Task:
         self, records: npt.NDArray[np.void], addresses: Addresses, topics: pa.Array
     ) -> Iterator[pa.RecordBatch]:
         """Build batches of `batch_bytes` each; a larger record gets its own batch."""
-        sizes = np.cumsum(records["value_bytes"] + records["key_bytes"])
-        begin = 0
-        while begin < len(records):
-            before = int(sizes[begin - 1]) if begin else 0
-            end = max(begin + 1, int(np.searchsorted(sizes, before + self._settings.batch_bytes, "right")))
-            part = slice(begin, end)
+        for part in parts_by_bytes(records, self._settings.batch_bytes):
             yield record_batch(records[part], addresses[part], topics[part], self._schema)
-            begin = end
 
     def _select(self, records: npt.NDArray[np.void]) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
         """Select the records in the open ranges, and advance the ranges past them.
@@ -243,8 +236,7 @@ class _Task:
             # Records beyond the range arrived: stop fetching the partition.
             self._consumer.remove(Range(*key, 0, 0) for key in passed)
         ends, names = [run.last + 1 for run in runs], [run.key.topic for run in runs]
-        topics = pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), pa.array(names, pa.string()))
-        return pc.run_end_decode(topics), wanted
+        return topic_column(names, ends), wanted
 
     def _handle_event(self, code: int, key: TopicPartition, offset: int) -> None:
         if code == KafkaError._PARTITION_EOF:

@@ -8,7 +8,7 @@ from spark_sink.fetch.from_leaders import batch_decoder_compiled as decoder
 from spark_sink.fetch.from_leaders.wire_format import WireError
 from spark_sink.fetch.message_copy import binary
 from spark_sink.fetch.raw_columns import TIMESTAMP_TYPE
-from spark_sink.fetch.record_batches import numbers, timestamps
+from spark_sink.fetch.record_batches import common_columns, numbers
 
 
 def arrow_batch(
@@ -25,14 +25,7 @@ def arrow_batch(
     Raises:
         WireError: a record's headers are damaged.
     """
-    columns = [
-        topics,
-        numbers(partitions, pa.int32()),
-        numbers(records["offset"], pa.int64()),
-        timestamps(records["timestamp"]),
-        binary(records["key"], records["key_bytes"]),
-        binary(records["value"], records["value_bytes"]),
-    ]
+    columns = common_columns(records, topics, partitions)
     if "headers" in schema.names:
         columns.append(_headers(records, schema.field("headers").type))
     if TIMESTAMP_TYPE in schema.names:

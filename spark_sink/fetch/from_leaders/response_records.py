@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from spark_sink.fetch.from_leaders import batch_decoder_compiled as decoder
 from spark_sink.fetch.from_leaders.decoded_records import arrow_batch
 from spark_sink.fetch.from_leaders.record_layout import RECORD
 from spark_sink.fetch.from_leaders.uncompressed_batches import uncompressed
 from spark_sink.fetch.from_leaders.wire_format import Answered, WireError
+from spark_sink.fetch.record_batches import parts_by_bytes, topic_column
 from spark_sink.ranges.batch_offset import TopicPartition
 
 
@@ -67,14 +67,8 @@ class ResponseRecords:
             return
         records = self.records[: self.read[-1].last]
         topics, partitions = self._names()
-        sizes = np.cumsum(records["key_bytes"] + records["value_bytes"])
-        begin = 0
-        while begin < len(records):
-            before = int(sizes[begin - 1]) if begin else 0
-            end = max(begin + 1, int(np.searchsorted(sizes, before + batch_bytes, "right")))
-            part = slice(begin, end)
+        for part in parts_by_bytes(records, batch_bytes):
             yield arrow_batch(records[part], topics[part], partitions[part], schema)
-            begin = end
 
     def _decode(self) -> Iterator[Read]:
         last = 0
@@ -87,10 +81,9 @@ class ResponseRecords:
     def _names(self) -> tuple[pa.Array, npt.NDArray[np.int32]]:
         """Return the topic and the partition of each record."""
         found = [one for one in self.read if one.last > one.first]
-        names = pa.array([one.key.topic for one in found], pa.string())
-        topics = pa.RunEndEncodedArray.from_arrays(pa.array([one.last for one in found], pa.int32()), names)
+        topics = topic_column([one.key.topic for one in found], [one.last for one in found])
         numbers = np.array([one.key.partition for one in found], np.int32)
-        return pc.run_end_decode(topics), np.repeat(numbers, [one.last - one.first for one in found])
+        return topics, np.repeat(numbers, [one.last - one.first for one in found])
 
 
 def _span(answered: Answered, batches: memoryview, begin: int, end: int) -> _Span:
