@@ -148,7 +148,7 @@ class MemberThread:
             # poll for longer than a session, the member would be removed, and the group would rebalance again.
             awake = self._awake()
             pause_s = self._step(take_part=self._coordinator.rejoining or awake)
-            # An attempt to join sets `_wake` itself, so after an error only the end is waited for.
+            # Each attempt to join sets `_wake`: it would end the pause after an error immediately.
             (self._ended if self._backs_off else self._wake).wait(pause_s)
             self._wake.clear()
         self._settle()

@@ -28,6 +28,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub ha
 
 from assignors import GroupConsumer, MembershipError
 from spark_sink.demo.cluster import Access, Cluster
+from tests.secured_broker import secured_properties, write_broker_certificate
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix]
@@ -46,10 +47,7 @@ LITERAL: Final = ResourcePatternType.LITERAL
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a key and its certificate, which is its own authority, also as a keystore."""
     folder = tmp_path_factory.mktemp("certificates")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "ca.pem"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    (folder / "broker.pem").write_text((folder / "key.pem").read_text() + (folder / "ca.pem").read_text())
+    write_broker_certificate(folder)
     command = ["openssl", "pkcs12", "-export", "-in", "ca.pem", "-inkey", "key.pem", "-passout", f"pass:{KEYSTORE}"]
     subprocess.run([*command, "-out", "key.p12"], cwd=folder, check=True, capture_output=True)
     return folder
@@ -102,23 +100,12 @@ def by_token(tokens: list[str]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def secured(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One broker that wants a certificate, and a password or a token."""
-    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required"
     oauth = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
-    broker = {
-        "listener.security.protocol.map": "CLIENT:SASL_SSL,CONTROLLER:PLAINTEXT",
+    broker = secured_properties(certificates, USERS["admin"]) | {
         "sasl.enabled.mechanisms": "SCRAM-SHA-256,OAUTHBEARER",
-        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
-        "listener.name.client.scram-sha-256.sasl.jaas.config": f'{scram} username="admin" password="{USERS["admin"]}";',
         "listener.name.client.oauthbearer.sasl.jaas.config": f'{oauth} unsecuredLoginStringClaim_sub="admin";',
         "ssl.client.auth": "required",
         "listener.name.client.ssl.client.auth": "required",  # without this Kafka switches it off for SASL_SSL
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(certificates / "broker.pem"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(certificates / "ca.pem"),
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:admin;User:ANONYMOUS",
-        "allow.everyone.if.no.acl.found": "true",
     }
     access = Access(broker=broker, scram=USERS, client=by_password("admin") | by_files(certificates))
     folder = tmp_path_factory.mktemp("secured") / "cluster"

@@ -22,6 +22,7 @@ from spark_sink.cli import main
 from spark_sink.demo.cluster import Access, Cluster
 from spark_sink.kafka.client_properties import kafka_python_config
 from spark_sink.lake.verification import verify
+from tests.secured_broker import secured_properties, write_broker_certificate
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -34,10 +35,7 @@ OPEN, HIDDEN, UNREADABLE = "safe.open", "safe.hidden", "safe.unreadable"
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the brokers' key and certificate, which is its own authority."""
     folder = tmp_path_factory.mktemp("certificates")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "ca.pem"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    (folder / "broker.pem").write_text((folder / "key.pem").read_text() + (folder / "ca.pem").read_text())
+    write_broker_certificate(folder)
     return folder
 
 
@@ -55,22 +53,10 @@ def client(certificates: Path, user: str = "ingest", password: str = CANARY) -> 
 @pytest.fixture(scope="module")
 def secured(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One broker that wants TLS and a password; `ingest` may do everything but read one topic."""
-    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-    broker = {
-        "listener.security.protocol.map": "CLIENT:SASL_SSL,CONTROLLER:PLAINTEXT",
-        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
-        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
-        "listener.name.client.scram-sha-256.sasl.jaas.config": f'{scram} username="admin" password="{ADMIN}";',
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(certificates / "broker.pem"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(certificates / "ca.pem"),
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:admin;User:ANONYMOUS",
-        "allow.everyone.if.no.acl.found": "true",
-    }
     access = Access(
-        broker=broker, scram={"admin": ADMIN, "ingest": CANARY}, client=client(certificates, "admin", ADMIN)
+        broker=secured_properties(certificates, ADMIN),
+        scram={"admin": ADMIN, "ingest": CANARY},
+        client=client(certificates, "admin", ADMIN),
     )
     folder = tmp_path_factory.mktemp("secured") / "cluster"
     with Cluster.up(folder, racks=["az-a"], tied=True, access=access) as cluster:

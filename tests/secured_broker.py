@@ -1,0 +1,37 @@
+"""A broker with TLS, passwords and rights: its certificate, and its properties."""
+
+import subprocess
+from pathlib import Path
+
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+def write_broker_certificate(folder: Path) -> None:
+    """Write a key, its certificate for 127.0.0.1, which is its own authority, and both as Kafka's PEM keystore."""
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "ca.pem"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    (folder / "broker.pem").write_text((folder / "key.pem").read_text() + (folder / "ca.pem").read_text())
+
+
+def secured_properties(folder: Path, admin_password: str) -> dict[str, str]:
+    """Properties of a broker that wants TLS and a password (SCRAM), and has rules of rights.
+
+    Args:
+        folder: with the files of `write_broker_certificate`.
+        admin_password: of the user `admin`, who may do everything, and as whom the brokers speak to each other.
+    """
+    admin = f'username="admin" password="{admin_password}"'
+    return {
+        "listener.security.protocol.map": "CLIENT:SASL_SSL,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+        "listener.name.client.scram-sha-256.sasl.jaas.config": f"{_SCRAM} {admin};",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / "broker.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(folder / "ca.pem"),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:ANONYMOUS",
+        "allow.everyone.if.no.acl.found": "true",
+    }
