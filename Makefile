@@ -68,12 +68,15 @@ integration: $(READY) ## run the integration and acceptance tests on real broker
 # MATRIX=no leaves out the tests marked `matrix`.
 MATRIX ?= yes
 SLOW = slow$(if $(filter no,$(MATRIX)), and not matrix)
+# Tests on brokers that start no Spark run two at a time; one Spark fills two cores.
+WITHOUT_SPARK = $(addprefix tests/integration/,assignors broker producer)
 # Those without brokers have a process of their own: threads of Kafka's clients draw from the same random numbers as their examples.
 # They get half of the time: close() of the bare client may wait for ever in librdkafka with the interpreter's lock, if a rebalance
 # comes meanwhile (Consumer_rebalance_cb -> rd_kafka_rebalance_protocol), and the test then passes in another process.
 test-slow: $(READY) ## run the slow tests: many rounds, several databases, separate clusters
 	@$(PYTEST) -o faulthandler_timeout=$$(($(HANGS_S) / 2)) --durations 25 -n $$((2 * $(AT_ONCE))) -m "$(SLOW)" tests/unit tests/simulation
-	@$(PYTEST) --durations 25 -n 1 -m "$(SLOW)" --ignore tests/unit --ignore tests/simulation
+	@$(PYTEST) --durations 25 -n 2 --dist loadfile -m "$(SLOW)" $(WITHOUT_SPARK)
+	@$(PYTEST) --durations 25 -n 1 -m "$(SLOW)" $(addprefix --ignore ,tests/unit tests/simulation $(WITHOUT_SPARK))
 
 SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
 

@@ -29,6 +29,7 @@ def test_each_offset_is_in_one_place_in_the_first_schedules(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_each_offset_is_in_one_place_in_many_schedules(tmp_path: Path) -> None:
     """More of them."""
     for seed in range(_QUICK, _MANY):

@@ -30,6 +30,7 @@ def test_every_record_is_there_once_in_the_first_schedules(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_every_record_is_there_once_in_many_schedules(tmp_path: Path) -> None:
     """More of them."""
     for seed in range(_QUICK, _MANY):
