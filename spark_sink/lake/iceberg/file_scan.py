@@ -3,14 +3,19 @@
 pyiceberg 0.12 returns an empty list for a null list of structs, and an empty map for a null map of structs: it builds
 both from their offsets alone. A compaction would write them so.
 
-It also reads its files whole before it returns a row: of a file of 1.5 million rows the first came after 0.5 s.
+It also reads its files whole before it returns a row: of a file of 1.5 million rows the first came after 0.5 s. Of a
+file that is read as its rows are taken, pyarrow still decodes the next 16 row groups at once; with 2 the first row
+comes in half of the time, and all rows in the same time.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io import pyarrow as arrow_files
 from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from pyiceberg.types import ListType, MapType
 
 _EVERY_ROW = AlwaysTrue()
+_GROUPS_AHEAD: Final = 2
 
 
 def file_scan(
@@ -42,8 +48,16 @@ def file_scan(
         condition: of the rows, bound to the table's columns.
         case_sensitive: whether names of columns are.
     """
-    vars(arrow_files)["ArrowProjectionVisitor"] = _NullsKept  # the reader takes no visitor
+    # The reader takes neither a visitor nor arguments of the scanner.
+    vars(arrow_files).update(ArrowProjectionVisitor=_NullsKept, ds=_DATASETS)
     return _FileScan(metadata, io, columns, condition, case_sensitive)
+
+
+class _FewGroupsAhead:
+    from_fragment = staticmethod(partial(pads.Scanner.from_fragment, batch_readahead=_GROUPS_AHEAD))
+
+
+_DATASETS: Final = SimpleNamespace(**{**vars(pads), "Scanner": _FewGroupsAhead})
 
 
 class _FileScan(ArrowScan):
