@@ -9,5 +9,6 @@
 * `fenced_commits`: Kafka commits under the member's generation.
 * `broker_assigned_member`: `BrokerAssignedMember`: the same interface where the broker assigns (KIP-848).
 * `broker_assigned_offsets`: its commits; `broker_assigned_errors`: its errors.
+* `announced_partitions`: what its program was told.
 * `thread_calls`: calls that one thread makes for the others.
 """

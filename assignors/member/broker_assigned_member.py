@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import MembershipError
+from assignors.member.announced_partitions import AnnouncedPartitions
 from assignors.member.broker_assigned_errors import (
     broker_error,
     is_fatal,
@@ -90,7 +91,6 @@ class BrokerAssignedMember:
         self._topics = list(topics)
         self._assignor = config.get("group.remote.assignor")
         self._max_poll_s = int(config.get("max.poll.interval.ms", _MAX_POLL_MS)) / 1000
-        self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self._on_lost = on_lost or on_revoked
         self._awake = awake
@@ -101,8 +101,6 @@ class BrokerAssignedMember:
         self._calls = ThreadCalls()
         self._joined_at: float | None = None
         self._metadata = b""
-        # Partitions that the program knows: it hears of a loss before librdkafka reports it, if it polls too late.
-        self._announced: frozenset[TopicPartition] = frozenset()
         try:
             self._consumer = Consumer({**config, **_NO_FETCHING, "error_cb": self._see_error})
         except (KafkaException, TypeError, ValueError) as error:
@@ -110,8 +108,7 @@ class BrokerAssignedMember:
         self._offsets = BrokerAssignedOffsets(self._consumer, self._cell, self._group)
         self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
         self._served = ServedCallbacks(self._callbacks, self._calls)
-        self._left_alone = False
-        self._announcing = threading.RLock()  # the member's thread and close() report changes
+        self._announced = AnnouncedPartitions(self._callbacks, on_assigned=on_assigned, on_lost=self._on_lost)
         self._thread = threading.Thread(target=self._run, name=f"group-member-{self._group}", daemon=True)
 
     def start(self, timeout_s: float = 30.0) -> Self:
@@ -165,9 +162,7 @@ class BrokerAssignedMember:
                 log.warning("group %r: the coordinator does not answer; not waiting for the member's end", self._group)
                 self._cell.change(lambda now: now.outside())
                 returned = threading.Event()
-                with self._announcing:
-                    self._left_alone = True
-                    self._report_lost(returned.set)
+                self._announced.abandon(returned.set)
                 limit_s = self._max_poll_s + _LEAVING_S  # the group does not wait longer for a callback
                 if not returned.wait(limit_s):
                     raise MembershipError(
@@ -261,9 +256,7 @@ class BrokerAssignedMember:
                 log.warning("group %r: the member left with an error: %s", self._group, error)
             self._cell.change(lambda now: now.outside())
             self._calls.end()
-            with self._announcing:  # a callback that was put after the end would never return
-                self._report_lost()  # what librdkafka's close() has not revoked
-                self._callbacks.end()
+            self._announced.end()  # librdkafka's close() may not have revoked all
 
     def _steps(self) -> None:
         polled_at = time.monotonic()
@@ -286,29 +279,11 @@ class BrokerAssignedMember:
         If that poll came before librdkafka left, it still has them, and they are announced again.
         """
         self._cell.change(lambda now: now.outside())
-        self._report_lost()
-
-    def _report_lost(self, then: Callable[[], None] = lambda: None) -> None:
-        """Call on_lost for all partitions that the program knows, and `then` after its return, without waiting."""
-        with self._announcing:
-            keys, self._announced = self._announced, frozenset()
-            if self._on_lost is not None and keys:
-                self._callbacks.put(self._on_lost, keys, then)
-            else:
-                then()
+        self._announced.lose()
 
     def _announce(self, keys: frozenset[TopicPartition]) -> None:
-        new = keys - self._announced
-        if not new:
-            return
         epoch = self._epoch()
-        with self._announcing:
-            if self._left_alone:
-                return
-            self._announced |= new
-            self._cell.change(lambda now: now.plus(new, epoch))
-            if self._on_assigned is not None:
-                self._callbacks.put(self._on_assigned, new, lambda: None)
+        self._announced.add(keys, lambda new: self._cell.change(lambda now: now.plus(new, epoch)))
 
     def _step(self) -> None:
         try:
@@ -362,7 +337,7 @@ class BrokerAssignedMember:
         self._announce(keys)
 
     def _revoked(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        keys = self._take_back(partitions)
+        keys = self._announced.take(_keys(partitions))
         self._call(self._on_revoked, keys)
         # Unlike in the classic protocol, no join follows: the other partitions stay as they are.
         self._cell.change(
@@ -371,17 +346,11 @@ class BrokerAssignedMember:
         consumer.incremental_unassign(partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        keys = self._take_back(partitions)
+        keys = self._announced.take(_keys(partitions))
         self._joined_at = None
         self._cell.change(lambda now: now.outside())
         self._call(self._on_lost, keys)
         consumer.incremental_unassign(partitions)
-
-    def _take_back(self, partitions: Iterable[KafkaPartition]) -> frozenset[TopicPartition]:
-        with self._announcing:  # else neither this thread nor close() could report these, or both
-            known = _keys(partitions) & self._announced
-            self._announced -= known
-            return known
 
     def _call(self, callback: Callback | None, keys: frozenset[TopicPartition]) -> None:
         """Call a callback, and serve requests meanwhile: the program may commit the partitions that it loses."""
@@ -402,7 +371,7 @@ class BrokerAssignedMember:
             self._ended.wait(_REFUSED_S)
         self._cell.fail(error)
         self._ended.set()
-        self._report_lost()
+        self._announced.lose()
 
     def _raise_failed(self) -> None:
         if (error := self._cell.failed) is not None:
