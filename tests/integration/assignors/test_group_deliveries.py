@@ -53,7 +53,7 @@ def reading(processes: list[Process]) -> Callable[[], bool]:
     return lambda: all(one.owns() and deliveries([one]) for one in processes)
 
 
-@pytest.mark.parametrize("name", [pytest.param("hrw", marks=pytest.mark.slow), "hrw-cooperative"])
+@pytest.mark.parametrize("name", [pytest.param("hrw", marks=[pytest.mark.slow, pytest.mark.matrix]), "hrw-cooperative"])
 def test_killed_consumers_lose_no_record(flow: Flow, start: Start, name: str) -> None:
     """SIGKILL of each in turn: what it had not committed is delivered again by others, nothing is left out."""
     running = [start(f"agent-{n}", name) for n in range(3)]
@@ -72,7 +72,7 @@ def test_killed_consumers_lose_no_record(flow: Flow, start: Start, name: str) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["hrw", "hrw-cooperative"])
+@pytest.mark.parametrize("name", ["hrw", pytest.param("hrw-cooperative", marks=pytest.mark.matrix)])
 def test_a_rolling_restart_delivers_each_record_once(flow: Flow, start: Start, name: str) -> None:
     """Offsets are committed on revocation: the next owner begins exactly where the last one ended."""
     running = [start(f"agent-{n}", name) for n in range(3)]
@@ -168,7 +168,7 @@ def test_a_coordinator_killed_within_rebalances_costs_no_record(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("range", "hrw"), ("cooperative-sticky", "hrw-cooperative")],
+    [pytest.param("range", "hrw", marks=pytest.mark.matrix), ("cooperative-sticky", "hrw-cooperative")],
 )
 def test_a_group_changes_its_assignor_while_records_flow(
     topics: Topics, flow: Flow, start: Start, old: str, new: str
