@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.iceberg_rewinds import RewindWorld, mutants
 from tests.simulation.scheduler import BrokenPromiseError
 
-_QUICK, _MANY = 4, 100
+_QUICK, _MANY = 2, 100
 _FOUND_QUICKLY = "the table keeps its names"
 
 

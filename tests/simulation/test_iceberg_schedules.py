@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.iceberg_schedules import IcebergWorld, mutants
 from tests.simulation.scheduler import BrokenPromiseError
 
-_QUICK, _MANY = 8, 200
+_QUICK, _MANY = 4, 200
 _MUTANT_SEEDS = 30
 
 

@@ -185,8 +185,8 @@ def test_a_signal_in_the_step_loses_no_record(mock: MockCluster, monkeypatch: py
 
     with handling_alarms(interrupt), consumer(mock) as one:
         one.subscribe(["t"])
-        for number in range(12):
-            found = read_with_alarms(one, 0.001 * (number + 1))
+        for number in range(6):
+            found = read_with_alarms(one, 0.002 * number + 0.001)
             assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
             for partition in range(3):
                 one.seek(TopicPartition("t", partition, 0))

@@ -43,7 +43,9 @@ def test_ages_are_those_of_the_oldest_unread_record() -> None:
         assert found[t] == (t - oldest) * 30.0
 
 
-@pytest.mark.parametrize("name", ["diurnal", "bursts", "random-walk"])
+@pytest.mark.parametrize(
+    "name", ["diurnal", *(pytest.param(one, marks=pytest.mark.slow) for one in ("bursts", "random-walk"))]
+)
 def test_capacity_keeps_the_objective_near_the_oracle(name: str) -> None:
     """Half a day of each: no record too old that a worker could have read, with little more than the least."""
     oracle, ours = compare_policies([generate_traces(name, days=0.5)], ["capacity"], Pipeline())

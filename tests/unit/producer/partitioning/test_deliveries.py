@@ -170,7 +170,7 @@ def test_headers_and_names_in_any_alphabet_count(mock: MockCluster) -> None:
 @pytest.mark.parametrize("way", ["close", "with", "dropped", "collected"])
 def test_figures_outlive_the_client_with_records_in_flight(mock: MockCluster, way: str) -> None:
     """Librdkafka's threads count until the client has ended, whoever still refers to the producer or its figures."""
-    for _ in range(10):
+    for _ in range(3):
         producer = AZAwareProducer(config(mock))
         for number in range(200):
             by_produce(producer, {"partition": 1} if number % 2 else {})

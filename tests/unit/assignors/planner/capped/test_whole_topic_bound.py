@@ -56,10 +56,11 @@ def _group(dice: random.Random) -> tuple[list[Topic], list[Member], float]:
     )
 
 
-def test_no_plan_moves_fewer() -> None:
+@pytest.mark.parametrize("seeds", [80, pytest.param(400, marks=pytest.mark.slow)])
+def test_no_plan_moves_fewer(seeds: int) -> None:
     """Small groups are planned exactly: the bound is never above their optimum, and often reaches it."""
     met = tight = quick = 0
-    for seed in range(400):
+    for seed in range(seeds):
         topics, members, epsilon = _group(random.Random(seed))
         made = plan(topics, members, workers=1, epsilon=epsilon)
         problem = read_problem(topics, members, 0)
@@ -73,7 +74,7 @@ def test_no_plan_moves_fewer() -> None:
         met += 1
         tight += bound == made.moved
         quick += least == made.moved
-    assert met > 100
+    assert met > seeds / 4
     assert tight > 0.9 * met
     assert tight > quick
 
