@@ -12,7 +12,7 @@ import structlog
 
 from assignors.clients import Received
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection, ResponseBuffer
-from spark_sink.fetch.from_leaders.plain_properties import bootstrap_addresses
+from spark_sink.fetch.from_leaders.plain_properties import bootstrap_addresses, read_committed
 from spark_sink.fetch.from_leaders.response_records import ResponseRecords
 from spark_sink.fetch.from_leaders.wire_format import (
     Answered,
@@ -71,7 +71,7 @@ class LeaderFetching:
     ) -> None:
         self._client = str(properties.get("client.id", "rdkafka"))
         self._rack = str(properties.get("client.rack", ""))
-        self._committed = str(properties.get("isolation.level", "read_committed")) == "read_committed"
+        self._committed = read_committed(properties)
         self._bootstrap = bootstrap_addresses(properties)
         self._response_bytes = min(_RESPONSE_BYTES, _size(properties, "fetch.max.bytes"))
         self._partition_bytes = min(

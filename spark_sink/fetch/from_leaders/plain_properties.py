@@ -27,6 +27,7 @@ _KNOWN = frozenset(
         "session.timeout.ms",
     }
 )
+_SIZES = ("fetch.max.bytes", "fetch.message.max.bytes", "max.partition.fetch.bytes")
 
 
 def plain(properties: Mapping[str, object]) -> bool:
@@ -36,7 +37,14 @@ def plain(properties: Mapping[str, object]) -> bool:
         properties: the user's, with librdkafka's names.
     """
     protocol = str(properties.get("security.protocol", "plaintext"))
-    return properties.keys() <= _KNOWN and protocol.lower() == "plaintext"
+    # librdkafka's numbers may be hexadecimal, and it ignores what follows one.
+    decimal = all(str(properties.get(name, 0)).isdecimal() for name in _SIZES)
+    return properties.keys() <= _KNOWN and protocol.lower() == "plaintext" and decimal
+
+
+def read_committed(properties: Mapping[str, object]) -> bool:
+    """Return whether records of open and aborted transactions are left out, unless the properties clearly want them."""
+    return str(properties.get("isolation.level", "")).strip().lower() != "read_uncommitted"
 
 
 def bootstrap_addresses(properties: Mapping[str, object]) -> list[tuple[str, int]]:

@@ -1,8 +1,9 @@
 """A task reads from the leaders itself only where nothing is asked that only librdkafka does."""
 
 import pytest
+from confluent_kafka import Consumer
 
-from spark_sink.fetch.from_leaders.plain_properties import bootstrap_addresses, plain
+from spark_sink.fetch.from_leaders.plain_properties import bootstrap_addresses, plain, read_committed
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.options.source_options import SourceOptions
 
@@ -19,6 +20,7 @@ OPTIONS = {"kafka.bootstrap.servers": "a:1", "kafka.group.id": "g", "subscribe":
         ({"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "PLAIN"}, False),
         ({"kafka.ssl.truststore.location": "/ca.pem"}, False),
         ({"kafka.check.crcs": "true"}, False),
+        ({"kafka.fetch.max.bytes": "0x100000"}, False),
         ({"kafka.broker.address.family": "v6"}, False),
     ],
 )
@@ -27,6 +29,22 @@ def test_only_known_properties_of_a_plain_cluster_allow_it(given: dict[str, str]
     options = SourceOptions.parse({**OPTIONS, **given, "fetchRecordBatches": "true"})
     assert options.fetch.record_batches
     assert plain(librdkafka_config(options.fetch.kafka)) is expected
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        ({}, True),
+        ({"isolation.level": "read_committed"}, True),
+        ({"isolation.level": "READ_COMMITTED"}, True),
+        ({"isolation.level": " Read_Committed"}, True),
+        ({"isolation.level": "READ_UNCOMMITTED"}, False),
+    ],
+)
+def test_aborted_records_are_read_only_if_librdkafka_would_read_them(level: dict[str, str], *, expected: bool) -> None:
+    """It takes the words in any case and after blanks; a word that is not understood must not show such records."""
+    Consumer({"group.id": "g", **level}).close()
+    assert read_committed(level) is expected
 
 
 def test_it_is_off_by_default() -> None:
