@@ -37,8 +37,13 @@ def _headers(records: npt.NDArray[np.void], kind: pa.ListType) -> pa.Array:
     ends, cells, sound = decoder.header_cells(records)
     if not sound:
         raise WireError("the headers of a record are damaged")
-    names = pa.array([name.decode("utf-8", "replace") for name in binary(cells[0], cells[1]).to_pylist()], pa.string())
+    names = pa.array([_name(name) for name in binary(cells[0], cells[1]).to_pylist()], pa.string())
     pairs = pa.StructArray.from_arrays([names, binary(cells[2], cells[3])], fields=list(kind.value_type))
     none = ends[1:] == ends[:-1]  # a record without headers has a null, as librdkafka says it
     mask = pa.py_buffer(np.packbits(~none, bitorder="little")) if none.any() else None
     return pa.Array.from_buffers(kind, len(records), [mask, pa.py_buffer(ends)], -1, 0, [pairs])
+
+
+def _name(given: bytes) -> str:
+    """Return a header's name as librdkafka gives it: a string of C."""
+    return given.partition(b"\0")[0].decode("utf-8", "replace")

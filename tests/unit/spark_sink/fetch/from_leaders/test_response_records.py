@@ -73,7 +73,7 @@ def expected(found: list[tuple[list[Sent], int, dict[str, Any]]], begin: int, en
             int(more["append_time"] is not None),
             one.key,
             one.value,
-            [{"key": name, "value": value} for name, value in one.headers] or None,
+            [{"key": name.partition("\0")[0], "value": value} for name, value in one.headers] or None,
         )
         for sent, _, more in found
         for one in sent
@@ -182,3 +182,13 @@ def test_batches_that_overlap_are_read_once() -> None:
     content = memoryview(written([Sent(4, 1, None, b"v")], 6) + written([Sent(6, 1, None, b"v")], 6))
     records = ResponseRecords(content, [(answered(len(content)), (4, 99))])
     assert ([row["offset"] for row in rows(records)], records.read[0].whole) == ([4], False)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("codec", [0, 4])
+def test_a_batch_that_has_more_records_than_it_says_is_left_to_librdkafka(count: int, codec: int) -> None:
+    """Librdkafka reads to the end of the batch; here the rest of it would be passed over."""
+    batch = bytearray(written([Sent(at, 1, None, b"v") for at in (4, 5, 6)], 6, codec=codec))
+    struct.pack_into(">i", batch, 57, count)
+    records = ResponseRecords(memoryview(batch), [(answered(len(batch)), (4, 99))])
+    assert (rows(records), records.read[0].position, records.read[0].whole) == ([], 4, False)
