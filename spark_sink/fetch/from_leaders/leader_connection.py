@@ -2,13 +2,15 @@
 
 import socket
 import struct
-from typing import Self
+import time
+from typing import Final, Self
 
 from spark_sink.fetch.from_leaders.wire_format import WireError
 
 _HEAD = struct.Struct(">ii")  # length and number of a response
 _NUMBER_BYTES = 4
 _LARGEST = 1 << 30
+_PARTS: Final = 6  # a response may take this many times the wait for a part of it
 
 
 class ResponseBuffer:
@@ -29,16 +31,21 @@ class LeaderConnection:
 
     Args:
         address: host and port.
-        timeout_s: longest wait for the connection, and for each part of a response.
+        timeout_s: longest wait for the connection, and for each part of a response; a whole response takes no longer
+            than seven times this, however many parts it has.
 
     Raises:
         OSError: the broker cannot be reached.
     """
 
     def __init__(self, address: tuple[str, int], timeout_s: float) -> None:
-        self._socket = socket.create_connection(address, timeout_s)
+        try:
+            self._socket = socket.create_connection(address, timeout_s)
+        except UnicodeError as error:  # a label of the name is empty or too long
+            raise OSError(f"{address[0]!r} is no name of a server") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._number = 0
+        self._longest_s = _PARTS * timeout_s
 
     def __enter__(self) -> Self:
         return self
@@ -84,8 +91,10 @@ class LeaderConnection:
         self._socket.close()
 
     def _fill(self, content: memoryview) -> None:
-        at = 0
+        at, deadline = 0, time.monotonic() + self._longest_s
         while at < len(content):
+            if time.monotonic() > deadline:
+                raise TimeoutError("a response comes too slowly")
             size = self._socket.recv_into(content[at:])
             if not size:
                 raise ConnectionResetError("the broker closed the connection")
