@@ -1,6 +1,7 @@
 """Reads the ranges of a task from the leaders of their partitions, as far as nothing unexpected happens."""
 
 import selectors
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ import structlog
 
 from assignors.clients import Received
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection, ResponseBuffer
-from spark_sink.fetch.from_leaders.plain_properties import bootstrap_addresses, read_committed
+from spark_sink.fetch.from_leaders.plain_properties import bootstrap_addresses, bootstrap_order, read_committed
 from spark_sink.fetch.from_leaders.response_records import ResponseRecords
 from spark_sink.fetch.from_leaders.wire_format import (
     Answered,
@@ -36,6 +37,7 @@ _PARTITION_BYTES: Final = 2 << 20
 _SMALLEST: Final = 64 << 10
 _RECORD_BYTES: Final = 1_000  # an estimate, used only for the size of a request
 _PATIENCE: Final = 10  # responses in a row without a record, each after the broker's longest wait
+_failed: dict[tuple[str, int], float] = {}  # bootstrap servers that did not answer a task of this process, and when
 
 
 @dataclass(slots=True)
@@ -108,15 +110,19 @@ class LeaderFetching:
                 self._brokers[found.leaders[one.key]].keys.append(one.key)
 
     def _metadata(self, topics: list[str]) -> Leaders:
-        failed: OSError = ConnectionRefusedError("no bootstrap server")
-        for address in self._bootstrap:
+        reasons: list[str] = []  # not the errors: they refer to this frame, which would keep the buffer
+        for address in bootstrap_order(self._bootstrap, _failed):
             try:
                 with LeaderConnection(address, _TIMEOUT_S) as connection:
                     connection.send(metadata_request(connection.next_number(), self._client, topics))
-                    return parse_metadata(connection.receive(self._buffer))
+                    found = parse_metadata(connection.receive(self._buffer))
             except OSError as error:
-                failed = error
-        raise failed
+                _failed[address] = time.monotonic()
+                reasons.append(str(error))
+            else:
+                _failed.pop(address, None)
+                return found
+        raise ConnectionRefusedError(f"no bootstrap server answers: {reasons}")
 
     def _ask(self, stack: ExitStack, ready: selectors.BaseSelector) -> None:
         """Send a request to each broker that has none to answer, and partitions that are not read to the end."""

@@ -1,7 +1,9 @@
 """Whether a task may read from the leaders itself: only with properties whose effect is the same there."""
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 
+Address = tuple[str, int]
 _PORT = 9092  # librdkafka's default
 # With TLS or SASL, and with any property that is not known here, librdkafka reads.
 _KNOWN = frozenset(
@@ -47,13 +49,22 @@ def read_committed(properties: Mapping[str, object]) -> bool:
     return str(properties.get("isolation.level", "")).strip().lower() != "read_uncommitted"
 
 
-def bootstrap_addresses(properties: Mapping[str, object]) -> list[tuple[str, int]]:
+def bootstrap_addresses(properties: Mapping[str, object]) -> list[Address]:
     """Return host and port of each of the bootstrap servers, without those that have no number as their port."""
     named = properties.get("bootstrap.servers") or properties.get("metadata.broker.list") or ""
     return [found for one in str(named).split(",") if (found := _address(one.strip())) is not None]
 
 
-def _address(text: str) -> tuple[str, int] | None:
+def bootstrap_order(addresses: Sequence[Address], failed: Mapping[Address, float]) -> list[Address]:
+    """Return the servers at random, as librdkafka asks them, and last those that failed, the longest ago first.
+
+    Each task waits for a server that is silent, so one that was must not be the first again.
+    """
+    shuffled = random.sample(addresses, len(addresses))
+    return sorted(shuffled, key=lambda one: failed.get(one, 0.0))
+
+
+def _address(text: str) -> Address | None:
     server = text.rpartition("://")[2]
     if server.endswith("]") or ":" not in server:
         server = f"{server}:{_PORT}"

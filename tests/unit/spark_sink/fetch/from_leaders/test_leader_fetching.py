@@ -1,7 +1,9 @@
 """A task reads the same rows from the leaders as by librdkafka, and leaves to it what is not as expected."""
 
+import gc
 import socket
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,6 +15,7 @@ from confluent_kafka import Producer
 pytest.importorskip("spark_sink.fetch.from_leaders.batch_decoder_compiled", reason="needs a C compiler at the build")
 
 from producer.testing import MockCluster
+from spark_sink.fetch.from_leaders import leader_fetching
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection
 from spark_sink.fetch.from_leaders.leader_fetching import LeaderFetching
 from spark_sink.fetch.range_reader import fetch
@@ -118,6 +121,24 @@ def test_without_brokers_nothing_is_read_and_nothing_raised(mock: MockCluster) -
         mock, ranges("none"), **{"bootstrap.servers": f"127.0.0.1:{port},{mock.bootstrap_servers}"}
     )
     assert (rows, len(progress.left)) == (RECORDS, 0)
+
+
+def test_a_bootstrap_server_that_is_gone_does_not_keep_the_memory_of_a_task(mock: MockCluster) -> None:
+    """An error that refers to its own frame would keep eight megabytes until Python looks for cycles."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    for servers in (f"127.0.0.1:{port},{mock.bootstrap_servers}", f"127.0.0.1:{port}", mock.bootstrap_servers):
+        leader_fetching._failed.clear()
+        gc.collect()
+        gc.disable()
+        try:
+            found = LeaderFetching({"bootstrap.servers": servers}, TaskProgress(ranges("none")), SCHEMA, 1 << 20, {})
+            gone = weakref.ref(found)
+            list(found.batches())
+            del found
+            assert gone() is None
+        finally:
+            gc.enable()
 
 
 @pytest.mark.parametrize("answer", [b"", b"\0\0\0\4\0\0\0\1", b"\0\0\0\4\0\0\0\7", b"HTTP/1.1 400 Bad Request\r\n\r\n"])

@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import Consumer
 
-from spark_sink.fetch.from_leaders.plain_properties import bootstrap_addresses, plain, read_committed
+from spark_sink.fetch.from_leaders.plain_properties import bootstrap_addresses, bootstrap_order, plain, read_committed
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.options.source_options import SourceOptions
 
@@ -57,3 +57,10 @@ def test_bootstrap_servers_are_read_in_each_form_of_librdkafka() -> None:
     given = {"bootstrap.servers": "a:1, PLAINTEXT://b:2,c,[::1]:3,[::2],x:y"}
     assert bootstrap_addresses(given) == [("a", 1), ("b", 2), ("c", 9092), ("::1", 3), ("::2", 9092)]
     assert bootstrap_addresses({"metadata.broker.list": "d:4"}) == [("d", 4)]
+
+
+def test_a_bootstrap_server_that_failed_is_asked_last() -> None:
+    """Each task would wait five seconds for a server that is silent; and not all tasks ask the same server."""
+    servers = [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
+    orders = {tuple(bootstrap_order(servers, {("a", 1): 9.0, ("c", 1): 5.0})) for _ in range(100)}
+    assert orders == {(("b", 1), ("d", 1), ("c", 1), ("a", 1)), (("d", 1), ("b", 1), ("c", 1), ("a", 1))}
