@@ -1,7 +1,7 @@
 """The records of one response, from its bytes to Arrow batches."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from spark_sink.fetch.from_leaders.uncompressed_batches import uncompressed
 from spark_sink.fetch.from_leaders.wire_format import Answered, WireError
 from spark_sink.fetch.record_batches import parts_by_bytes, topic_column
 from spark_sink.ranges.batch_offset import TopicPartition
+
+_UNCOMPRESSED_BYTES: Final = 64 << 20  # of a response; what does not fit is asked for again
 
 
 class Read(NamedTuple):
@@ -53,7 +55,11 @@ class ResponseRecords:
     """
 
     def __init__(self, response: memoryview, answered: list[tuple[Answered, tuple[int, int]]]) -> None:
-        self._spans = [_span(one, response[one.begin : one.begin + one.size], *wanted) for one, wanted in answered]
+        self._spans: list[_Span] = []
+        room = _UNCOMPRESSED_BYTES
+        for one, wanted in answered:
+            self._spans.append(_span(one, response[one.begin : one.begin + one.size], *wanted, room))
+            room -= len(self._spans[-1].batches)
         self.records = np.empty(sum(one.records for one in self._spans), RECORD)
         self.read = list(self._decode())
 
@@ -86,12 +92,12 @@ class ResponseRecords:
         return topics, np.repeat(numbers, [one.last - one.first for one in found])
 
 
-def _span(answered: Answered, batches: memoryview, begin: int, end: int) -> _Span:
+def _span(answered: Answered, batches: memoryview, begin: int, end: int, room: int) -> _Span:
     size, records, compressed, sound = decoder.survey(_address(batches), len(batches))
     batches = batches[:size]
     if compressed:
         try:
-            batches = memoryview(uncompressed(batches))
+            batches = memoryview(uncompressed(batches, end, room))
         except WireError:
             return _Span(answered.key, batches[:0], 0, begin, end, whole=False)
         size, records, _, sound = decoder.survey(_address(batches), len(batches))
