@@ -56,6 +56,8 @@ class Sink(Torment):
         shared += ["--subscribe", ",".join(self.topics), "--trigger", "300 milliseconds", "--master", "local[2]"]
         shared += ["--kafka", f"session.timeout.ms={int(SESSION_S * 1000)}", "--kafka", "heartbeat.interval.ms=1000"]
         shared += ["--max-offsets-per-trigger", "5000", *self.format(), *self.lake.flags]
+        # Half of the seeds read from the leaders themselves; no factor, so that a seed keeps the variant that it had.
+        shared += ["--source", f"fetchRecordBatches={'false' if self.seed % 2 else 'true'}"]
         if self.variant["table"] == "routes":
             self.tables.append(self.lake.table("routed"))
             shared += ["--sink", f"routes={json.dumps({self.topics[0]: self.tables[-1]})}"]
