@@ -8,7 +8,7 @@ librdkafka: a partition with an error, with aborted transactions or in an old fo
 * `leader_connection`: one broker's socket.
 * `batch_decoder_compiled`: finds the records in a response, compiled.
 * `decoded_records`: their layout, and their copy into Arrow.
-* `uncompressed_batches`: record batches without their compression.
+* `uncompressed_batches`: record batches without their compression; `snappy_blocks`: snappy in Java's frame.
 * `leader_fetching`: the requests of a task, until its ranges are read.
 * `plain_properties`: whether a user's properties allow it.
 """

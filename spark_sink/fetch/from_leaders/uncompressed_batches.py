@@ -4,6 +4,7 @@ import struct
 
 import pyarrow as pa
 
+from spark_sink.fetch.from_leaders.snappy_blocks import without_snappy
 from spark_sink.fetch.from_leaders.wire_format import WireError
 
 _HEAD, _LENGTH_AT, _BEFORE_LENGTH = 61, 8, 12
@@ -11,7 +12,7 @@ _ATTRIBUTES_AT, _CODEC = 21, 0x07
 _COUNT_AT = 57
 LARGEST_BATCH = 256 << 20
 """A batch that is larger without its compression is not read here."""
-_STREAMS = {1: "gzip", 3: "lz4", 4: "zstd"}  # Java frames snappy in a format of its own, which Arrow does not read
+_SNAPPY, _STREAMS = 2, {1: "gzip", 3: "lz4", 4: "zstd"}  # Arrow does not know the frame that Java has for snappy
 
 
 def uncompressed(batches: memoryview, end: int, most: int) -> bytes:
@@ -43,16 +44,22 @@ def uncompressed(batches: memoryview, end: int, most: int) -> bytes:
 
 
 def _plain(batch: memoryview, attributes: int, codec: int) -> list[bytes]:
+    content = batch[_HEAD:]
+    records = without_snappy(content, LARGEST_BATCH) if codec == _SNAPPY else _streamed(content, codec)
+    return [_head(batch, attributes, len(records), batch[_COUNT_AT:_HEAD]), records]
+
+
+def _streamed(content: memoryview, codec: int) -> bytes:
     if codec not in _STREAMS:
         raise WireError(f"codec {codec} is not read here")
     try:
-        with pa.CompressedInputStream(pa.BufferReader(batch[_HEAD:]), _STREAMS[codec]) as stream:
-            records = stream.read(LARGEST_BATCH + 1)
+        with pa.CompressedInputStream(pa.BufferReader(content), _STREAMS[codec]) as stream:
+            records = bytes(stream.read(LARGEST_BATCH + 1))
     except (pa.ArrowException, OSError) as error:
         raise WireError(f"compressed records are damaged: {error}") from error
     if len(records) > LARGEST_BATCH:
         raise WireError("a batch is too large without its compression")
-    return [_head(batch, attributes, len(records), batch[_COUNT_AT:_HEAD]), records]
+    return records
 
 
 def _head(batch: memoryview, attributes: int, size: int, count: bytes | memoryview) -> bytes:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 CODECS = {1: "gzip", 3: "lz4", 4: "zstd"}
+SNAPPY, BLOCK_BYTES = 2, 32 << 10
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,24 @@ def written(
     if append_time is not None:
         struct.pack_into(">q", batch, 35, append_time)
     if codec:
-        stream = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(stream, CODECS.get(codec, "gzip")) as out:
-            out.write(bytes(batch[61:]))
-        batch[61:] = stream.getvalue().to_pybytes()
+        batch[61:] = compressed(bytes(batch[61:]), codec)
         struct.pack_into(">i", batch, 8, len(batch) - 12)
     return bytes(batch)
+
+
+def compressed(content: bytes, codec: int) -> bytes:
+    """What is behind the head of a batch of this codec."""
+    if codec == SNAPPY:
+        return framed_snappy([content[at : at + BLOCK_BYTES] for at in range(0, len(content), BLOCK_BYTES)])
+    stream = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(stream, CODECS.get(codec, "gzip")) as out:
+        out.write(content)
+    return bytes(stream.getvalue().to_pybytes())
+
+
+def framed_snappy(parts: Sequence[bytes]) -> bytes:
+    """Blocks in snappy-java's frame."""
+    blocks = [pa.compress(part, "snappy", asbytes=True) for part in parts]
+    return b"".join(
+        [b"\x82SNAPPY\0", struct.pack(">II", 1, 1), *(struct.pack(">I", len(block)) + block for block in blocks)]
+    )

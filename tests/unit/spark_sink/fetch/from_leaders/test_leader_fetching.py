@@ -85,16 +85,13 @@ def test_both_ways_return_the_same_rows(mock: MockCluster, codec: str, begin: in
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_leaders_give_all_rows_but_those_in_java_s_snappy(mock: MockCluster, codec: str) -> None:
+def test_leaders_give_all_rows(mock: MockCluster, codec: str) -> None:
     """Else the test above would compare librdkafka with itself."""
     rows, progress, received = leaders(mock, ranges(codec))
-    if codec == "snappy":
-        assert (rows, len(progress.left)) == (0, 3)
-    else:
-        assert (rows, progress.left) == (RECORDS, [])
-        assert {cell: count.records for cell, count in received.items()} == {
-            (codec, broker): RECORDS // 3 for broker in (1, 2, 3)
-        }
+    assert (rows, progress.left) == (RECORDS, [])
+    assert {cell: count.records for cell, count in received.items()} == {
+        (codec, broker): RECORDS // 3 for broker in (1, 2, 3)
+    }
 
 
 def test_a_range_beyond_the_log_is_left_with_what_is_missing(mock: MockCluster) -> None:

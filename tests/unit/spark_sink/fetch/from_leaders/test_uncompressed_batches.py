@@ -40,7 +40,7 @@ def read(parts: list[bytes], begin: int, end: int) -> tuple[list[int], list[Read
     return table["offset"].to_pylist(), records.read
 
 
-@pytest.mark.parametrize("codec", [0, 1, 3, 4])
+@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
 def test_what_lies_behind_the_range_keeps_its_compression(codec: int) -> None:
     """A small range in well compressed records; the first batch behind it still says that the range is complete."""
     content = b"".join(batch(offset, codec) for offset in (3, 5, 9, 10, 11))
