@@ -3,16 +3,16 @@
 * `group_consumer`: `GroupConsumer`; `partition_calls` and `broker_queries` are its other methods; `record_steps`: the
   steps of `poll` and `consume`; `quick_step`: the commonest one of `consume`, `quick_step_compiled` in C if there was a
   compiler at the build, `quick_step_interpreted` if not.
-* `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `awaited_take`: the records of a
+* `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `cancelled_reads`: the records of a
   call whose task is cancelled.
 * `configuration`: one configuration split for both clients; `member_security`: certificates and tokens of the member.
 * `subscription`: names and patterns; `topic_errors`: their errors as messages; `group_errors`: those of the group.
 * `rebalance_handling`: the membership and its rebalances; `assigned_partitions`: their effects on fetching;
-  `assign_choice`: what the program chose in `on_assign`; `manual_assignment`: partitions that it assigns itself.
+  `on_assign_choice`: what the program chose in `on_assign`; `manual_assignment`: partitions that it assigns itself.
 * `rebalance_events`: the queue of rebalances for the thread that polls; `program_callbacks`: the program's functions
   that are called for them.
 * `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next;
-  `records_in_hand`: those on their way to the program; `program_awake`: whether the program polls;
+  `records_in_hand`: those on their way to the program; `poll_interval`: whether the program polls;
   `dropped_records`: those that a signal takes from librdkafka's client.
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.

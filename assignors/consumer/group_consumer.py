@@ -13,9 +13,9 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.clients.received_traffic import ReceivedTraffic
 from assignors.consumer import configuration
-from assignors.consumer.awaited_take import AwaitedTake
 from assignors.consumer.broker_queries import BrokerQueries
 from assignors.consumer.call_gate import CallGate
+from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.client_callbacks import OwnedCallbacks
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError

@@ -19,7 +19,7 @@ from assignors.consumer.interruptions import Once, PendingSteps
 from assignors.consumer.leaving import Leaving
 from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.consumer.offset_commits import CommitQueue
-from assignors.consumer.program_awake import ProgramAwake
+from assignors.consumer.poll_interval import ProgramAwake
 from assignors.consumer.program_callbacks import CallProgram, RunningCallback
 from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
 from assignors.consumer.subscription import Subscription

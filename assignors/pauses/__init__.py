@@ -1,6 +1,6 @@
 """Pauses: topics that the readers of a group do not read until they are resumed.
 
-* `paused_topic`: the records of the pauses, on a compacted topic of each cluster.
+* `pause_records`: the records of the pauses, on a compacted topic of each cluster.
 * `pauses_client`: reading and writing that topic.
 """
 
@@ -9,15 +9,15 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.pauses.paused_topic import TOPIC, Pause, PausedTopic
+    from assignors.pauses.pause_records import TOPIC, Pause, PausedTopic
     from assignors.pauses.pauses_client import PausesFeed, PausesPublisher
 
 __all__ = ["TOPIC", "Pause", "PausedTopic", "PausesFeed", "PausesPublisher"]
 
 _MODULES = {
-    "TOPIC": "paused_topic",
-    "Pause": "paused_topic",
-    "PausedTopic": "paused_topic",
+    "TOPIC": "pause_records",
+    "Pause": "pause_records",
+    "PausedTopic": "pause_records",
     "PausesFeed": "pauses_client",
     "PausesPublisher": "pauses_client",
 }

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from assignors.clients.compacted_topic import CompactedFeed, CompactedPublisher, TableTopic
 from assignors.errors import PauseError
-from assignors.pauses.paused_topic import TOPIC, Pause, PausedTopic, decode, decode_key, encode, encode_key
+from assignors.pauses.pause_records import TOPIC, Pause, PausedTopic, decode, decode_key, encode, encode_key
 
 _HELD: Final = TableTopic(
     noun="pauses topic", client="pause", key=decode_key, record=decode, failure=PauseError, refusal=PauseError

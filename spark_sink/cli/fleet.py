@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
-from spark_sink.cli._spellings import formerly
+from spark_sink.cli._former_names import formerly
 from spark_sink.cli._texts import counted
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def status(
 def _print(found: "FleetStatus") -> None:
     from spark_sink.cli import _output  # noqa: PLC0415 -- rich loads slowly
     from spark_sink.fleet.fleet_lag import summary  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.kafka.paused_topics import described  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.kafka.pause_watch import described  # noqa: PLC0415 -- clients load slowly
 
     console, value = _output.console(), found.value()
     columns = ("agent", "zone", "capacity", "last beat", "topics", "some of them")

@@ -12,7 +12,7 @@ from spark_sink.cli._texts import servers
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from spark_sink.demo.loading import Loader
+    from spark_sink.demo.producing import Loader
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +37,7 @@ def load(
     """
     from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
     from spark_sink.demo.flights import PARTITIONS, load_flights  # noqa: PLC0415 -- the data set loads slowly
-    from spark_sink.demo.loading import PRODUCER_SETTINGS  # noqa: PLC0415 -- as above
+    from spark_sink.demo.producing import PRODUCER_SETTINGS  # noqa: PLC0415 -- as above
     from spark_sink.demo.topics import create_topics  # noqa: PLC0415 -- as above
     from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- clients load slowly
 
@@ -61,7 +61,7 @@ def load(
 def _loader(servers: str, zones: str, settings: "Mapping[str, Any]") -> "Loader":
     from confluent_kafka import KafkaException  # noqa: PLC0415 -- as above
 
-    from spark_sink.demo.loading import Loader  # noqa: PLC0415 -- as above
+    from spark_sink.demo.producing import Loader  # noqa: PLC0415 -- as above
     from spark_sink.errors import OptionError  # noqa: PLC0415 -- as above
 
     try:

@@ -104,7 +104,7 @@ def _clusters(
 def _change(topics: "Sequence[str]", clusters: "Sequence[_Cluster]", wanted: "Pause | None", *, as_json: bool) -> None:
     """Find all topics first, so that a mistyped name changes nothing."""
     from assignors.pauses import PausedTopic, PausesPublisher  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.kafka.paused_topics import described  # noqa: PLC0415 -- as above
+    from spark_sink.kafka.pause_watch import described  # noqa: PLC0415 -- as above
 
     states = {one.source: _state(one) for one in clusters if any(_within(name, one) for name in topics)}
     chosen = [_find(name, clusters, states) for name in dict.fromkeys(topics)]

@@ -9,10 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from spark_sink.cli._former_names import formerly
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._plan_owners import rendered
 from spark_sink.cli._reasons import reasoned
-from spark_sink.cli._spellings import formerly
 from spark_sink.cli._texts import counted, given, servers
 from spark_sink.cli._workers import workers as read_workers
 

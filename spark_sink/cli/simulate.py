@@ -13,8 +13,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from spark_sink.cli import _output
+from spark_sink.cli._former_names import formerly
 from spark_sink.cli._simulation_columns import explained
-from spark_sink.cli._spellings import formerly
 
 if TYPE_CHECKING:
     from assignors.simulation import Outcome

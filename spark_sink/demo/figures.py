@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from spark_sink.demo.cluster import KAFKA_VERSION
 from spark_sink.demo.ingestion import Ingestion
-from spark_sink.demo.loading import Shipment
+from spark_sink.demo.producing import Shipment
 from spark_sink.demo.timeline import Commit, Ownership, lag_over_time, read_ownership
 from spark_sink.ranges.batch_offset import TopicPartition
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_sink.demo.agents import AgentProcess
 from spark_sink.demo.cluster import Cluster
-from spark_sink.demo.loading import Loader
+from spark_sink.demo.producing import Loader
 from spark_sink.demo.settings import DemoSettings, agent_config
 from spark_sink.demo.timeline import Commit, CommitLog, Event, find_takeover, read_ownership
 from spark_sink.errors import DemoError

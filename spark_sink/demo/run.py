@@ -21,7 +21,7 @@ from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.figures import figures
 from spark_sink.demo.flights import PARTITIONS, load_flights
 from spark_sink.demo.ingestion import Ingestion
-from spark_sink.demo.loading import PRODUCER_SETTINGS, Loader, Shipment, measure_default, sample_routes
+from spark_sink.demo.producing import PRODUCER_SETTINGS, Loader, Shipment, measure_default, sample_routes
 from spark_sink.demo.report import render
 from spark_sink.demo.settings import DemoSettings
 from spark_sink.demo.steps import Steps

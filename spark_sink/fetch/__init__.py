@@ -1,7 +1,7 @@
 """How a task reads: records from librdkafka, Arrow batches out.
 
 * `range_reader`: reads ranges of offsets.
-* `log_questions`: bounds of a log, and whether its topic is still there.
+* `log_requests`: bounds of a log, and whether its topic is still there.
 * `librdkafka`: a consumer on librdkafka's C interface; `librdkafka_symbols`: that interface's functions.
 * `topic_ids`: topic ids, to detect after reading that a topic was recreated.
 * `message_copy`: copies records out of librdkafka's memory: `copy_compiled` in C if there was a compiler at the build,

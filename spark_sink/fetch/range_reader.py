@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError
 from spark_sink.errors import DataLossError, FetchError
 from spark_sink.fetch.librdkafka import NativeConsumer, error_text, topic_name
 from spark_sink.fetch.librdkafka_symbols import Addresses
-from spark_sink.fetch.log_questions import deleted, log_bounds
+from spark_sink.fetch.log_requests import deleted, log_bounds
 from spark_sink.fetch.message_copy import COMPILED
 from spark_sink.fetch.message_copy import records as copied_records
 from spark_sink.fetch.raw_columns import arrow_schema

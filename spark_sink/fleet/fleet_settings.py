@@ -22,8 +22,7 @@ from assignors.fleet import (
 from assignors.fleet import Agent as FleetAgentId
 from assignors.settings import Real, Whole, message, place, plain, warn_of_mistyped
 from spark_sink.errors import OptionError, SparkSinkError
-from spark_sink.fleet.kept_name import kept_name
-from spark_sink.fleet.mistaken_names import refuse_unknown_sources
+from spark_sink.fleet.kept_agent_name import kept_name
 from spark_sink.fleet.settings_tables import (
     AnyMembership,
     KafkaMembership,
@@ -34,6 +33,7 @@ from spark_sink.fleet.settings_tables import (
     WorkersSettings,
 )
 from spark_sink.fleet.table_writer import refuse_quarantine_address
+from spark_sink.fleet.unknown_names import refuse_unknown_sources
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.ops_log.ops_settings import OpsSettings

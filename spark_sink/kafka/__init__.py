@@ -4,5 +4,5 @@
 * `broker_addresses`: checks addresses before a client connects.
 * `partition_offsets`: ends, beginnings, times and committed offsets of partitions.
 * `group_lag`: the lag of a group.
-* `paused_topics`: which topics of a group are paused.
+* `pause_watch`: which topics of a group are paused.
 """

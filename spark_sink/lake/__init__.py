@@ -13,7 +13,7 @@
 * `partition_folders`: the folders of a Delta table's partitions.
 * `adopted_files`: describes Parquet files that another writer made for the table.
 * `landed_files`: refuses to commit files that VACUUM has removed.
-* `held_rows`: one budget of memory for the rows that a task's open files hold.
+* `row_group_budget`: one budget of memory for the rows that a task's open files hold.
 * `row_spans`: finds the offsets of each partition in some rows.
 * `row_floors`: selects the rows of a file at or above an offset of their partition.
 * `schema_fit`: checks whether rows fit a table.

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from spark_sink.errors import SchemaError, TableError, plain
 from spark_sink.formats.calendar_dates import rows_outside
 from spark_sink.formats.variant_type import VARIANT, is_variant, with_variants
-from spark_sink.lake import held_rows
+from spark_sink.lake import row_group_budget
 from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.row_spans import merge_spans, spans_of
 from spark_sink.lake.table_contract import DataFile, Span
@@ -41,7 +41,7 @@ class Layout:
         compression: of the Parquet pages.
         file_bytes: a file is closed when its columns, uncompressed, have reached this size.
         group_bytes: rows are buffered until a row group has this size, uncompressed; earlier if all open files of the
-            task buffer more than `held_rows.BUDGET_BYTES`.
+            task buffer more than `row_group_budget.BUDGET_BYTES`.
     """
 
     partition_columns: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ class Landing:
             written += (size := rows.nbytes)
             if file.write(rows, size):
                 self._done.append(self._open.pop(values).close())
-        held_rows.limit(written)
+        row_group_budget.limit(written)
 
     def close(self) -> list[DataFile]:
         """Finish the files.
@@ -195,7 +195,7 @@ class _OpenFile:
                 compression=layout.compression,
                 use_dictionary=[name for name in ("topic", "partition") if name in self._columns],
             )
-        held_rows.count(self)
+        row_group_budget.count(self)
 
     def write(self, rows: pa.Table, size: int) -> bool:
         """Write rows of that many bytes; return True if the file is large enough."""

@@ -31,8 +31,8 @@ from spark_sink.lake.verification import COLUMNS, Runs, named_group, scan
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine_commit import add_those_left, refuse_other_table
 from spark_sink.sink.rewind_commit import NOTE
+from spark_sink.sink.rewound_rows import above, in_both, refuse_undone
 from spark_sink.sink.set_back_positions import Rewound, ahead, behind
-from spark_sink.sink.undone_rows import above, in_both, refuse_undone
 
 _HOW = "its current snapshot was set to one with rows that an earlier rewind had left out"
 

@@ -15,7 +15,7 @@
 * `group_membership`: its membership, a `GroupMember`.
 * `name_fence`: one live member of an agent's name in a group.
 * `autoscaled_workers`: workers per topic from the autoscaler.
-* `value_decoding`: creates the decoder from the options.
+* `source_decoder`: creates the decoder from the options.
 * `table_columns`: columns of JSON values from the sink's tables.
 * `registry_columns`: columns of Avro and Protobuf values from the newest schema of the registry.
 * `cluster_cores`: the cores of a cluster, from Spark's configuration.

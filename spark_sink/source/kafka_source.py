@@ -11,8 +11,8 @@ from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TABLE_SCHEMA
 from spark_sink.source.batch_ranges import refuse_for_batch
 from spark_sink.source.batch_reader import KafkaBatchReader
+from spark_sink.source.source_decoder import make_decoder
 from spark_sink.source.stream_reader import KafkaGroupReader
-from spark_sink.source.value_decoding import make_decoder
 
 
 class KafkaGroupSource(DataSource):

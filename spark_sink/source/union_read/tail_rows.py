@@ -13,9 +13,9 @@ from spark_sink.formats.json_evolution import value_columns
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TABLE_SCHEMA, TOPIC
 from spark_sink.sink.rows_by_topic import RowsByTopic
+from spark_sink.source.source_decoder import make_decoder
 from spark_sink.source.union_read.stored_tables import StoredTable
 from spark_sink.source.union_read.unread_ranges import Unread
-from spark_sink.source.value_decoding import make_decoder
 
 Transform = Callable[[pa.Table], pa.Table]
 

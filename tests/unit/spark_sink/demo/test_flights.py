@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sink.demo.flights import load_flights
-from spark_sink.demo.loading import sample_routes
+from spark_sink.demo.producing import sample_routes
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sink.errors import DataLossError
-from spark_sink.fetch import log_questions, range_reader
+from spark_sink.fetch import log_requests, range_reader
 from spark_sink.fetch.librdkafka import Messages, NativeConsumer
 from spark_sink.fetch.librdkafka_symbols import MESSAGE
 from spark_sink.options.fetch_settings import FetchSettings
@@ -63,8 +63,8 @@ def task(
     def client(_: FetchSettings) -> Iterator[Answers]:
         yield answers
 
-    monkeypatch.setattr(log_questions, "_client", client)
-    monkeypatch.setattr(log_questions, "_BACKOFF_S", 0.01)
+    monkeypatch.setattr(log_requests, "_client", client)
+    monkeypatch.setattr(log_requests, "_BACKOFF_S", 0.01)
     consumer = Assigned()
     settings = FetchSettings(kafka={}, poll_timeout_s=poll_timeout_s, fail_on_data_loss=fail_on_data_loss)
     return range_reader._Task(cast("NativeConsumer", consumer), [RANGE], settings), consumer

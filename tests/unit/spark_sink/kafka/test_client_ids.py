@@ -53,7 +53,7 @@ CONFIGURED = {
     "assignors/fleet/cluster_topics.py": "FleetSettings.source",
     "spark_sink/claimed/job_process.py": "job_process",
     "spark_sink/checks/broker_checks.py": "FleetSettings.kafka, AgentSettings.admin_options",
-    "spark_sink/fetch/log_questions.py": "SourceOptions.kafka, job_process",
+    "spark_sink/fetch/log_requests.py": "SourceOptions.kafka, job_process",
     "spark_sink/fetch/range_reader.py": "SourceOptions.kafka, job_process",
     "spark_sink/kafka/partition_offsets.py": "SourceOptions.kafka, job_process",
 }

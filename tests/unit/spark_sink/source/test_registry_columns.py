@@ -22,7 +22,7 @@ from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.source import registry_columns
 from spark_sink.source.kafka_source import KafkaGroupSource
 from spark_sink.source.registry_columns import RegistryColumns
-from spark_sink.source.value_decoding import make_decoder
+from spark_sink.source.source_decoder import make_decoder
 from tests.unit.spark_sink.formats.registered import COUPON, Subject, flight_schema
 from tests.unit.spark_sink.source.test_table_columns import Log
 

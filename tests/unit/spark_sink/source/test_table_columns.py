@@ -20,10 +20,10 @@ from spark_sink.sink.delta_sink import DirectWriter
 from spark_sink.sink.direct_landing import table_schema
 from spark_sink.sink.rows_by_table import landed_schema
 from spark_sink.sink.sink_options import SinkOptions
-from spark_sink.source import value_decoding
+from spark_sink.source import source_decoder
+from spark_sink.source.source_decoder import make_decoder
 from spark_sink.source.stream_reader import KafkaGroupReader, TaskRanges
 from spark_sink.source.table_columns import kept_columns
-from spark_sink.source.value_decoding import make_decoder
 from tests.unit.spark_sink.formats.examples import raw
 
 OLD = b'{"id": 1}'
@@ -70,7 +70,7 @@ class Agent:
         merge = given.pop("mergeSchema", "false")
         sink = {**both, "path": table, "checkpointLocation": str(root), "mergeSchema": merge}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(value_decoding, "_sample", lambda _: iter(sample))
+            patch.setattr(source_decoder, "_sample", lambda _: iter(sample))
             first = make_decoder(SourceOptions.parse(given))
         assert first is not None
         sink["columns"] = from_arrow_schema(landed_schema(first, headers=False)).json()
@@ -283,7 +283,7 @@ def test_rows_of_a_table_that_evolves_have_the_columns_of_table_and_sample(
 ) -> None:
     """Spark fixes the columns of rows at the start of a query, which is then when a new field gets its column."""
     DeltaTable.create(tmp_path / "table", schema=Schema.from_arrow(pa.schema([("id", pa.int64())])))
-    monkeypatch.setattr(value_decoding, "_sample", lambda _: iter([NEW, b'{"id": "text", "coupon": "y"}']))
+    monkeypatch.setattr(source_decoder, "_sample", lambda _: iter([NEW, b'{"id": "text", "coupon": "y"}']))
     given = {"kafka.bootstrap.servers": "b", "kafka.group.id": "g", "subscribe": "t", "valueFormat": "json"}
     table = {"valueSchema": "Table", "positions": str(tmp_path / "table"), "sinkLanding": "rows"}
     for policy, names in (("evolve", ["id", "coupon", COLUMN]), ("rescue", ["id", COLUMN]), ("ignore", ["id"])):
@@ -296,7 +296,7 @@ def test_inferred_columns_without_a_table_are_warned_of(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The source of a hand-written query cannot know what becomes of its columns."""
-    monkeypatch.setattr(value_decoding, "_sample", lambda _: iter([OLD]))
+    monkeypatch.setattr(source_decoder, "_sample", lambda _: iter([OLD]))
     given = {"kafka.bootstrap.servers": "b", "kafka.group.id": "g", "subscribe": "t", "valueFormat": "json"}
     found = make_decoder(SourceOptions.parse(given))
     assert found is not None

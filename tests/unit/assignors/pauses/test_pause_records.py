@@ -4,7 +4,7 @@ import pytest
 
 from assignors.errors import PauseError
 from assignors.pauses import Pause, PausedTopic, PausesFeed
-from assignors.pauses.paused_topic import decode, decode_key, encode, encode_key
+from assignors.pauses.pause_records import decode, decode_key, encode, encode_key
 
 
 def test_a_record_is_read_as_it_was_written() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from assignors.errors import PauseError
 from assignors.pauses import Pause
-from spark_sink.kafka.paused_topics import Feed, PausedTopics, described
+from spark_sink.kafka.pause_watch import Feed, PausedTopics, described
 from tests.waiting import wait_until
 
 PAUSE = Pause(at_ms=0, by="ops@h", reason="the table moves")

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_sink.fetch.raw_columns import arrow_schema
-from spark_sink.lake import held_rows
+from spark_sink.lake import row_group_budget
 from spark_sink.lake.parquet_landing import Landing, Layout
 from spark_sink.lake.table_storage import filesystem
 
@@ -27,7 +27,7 @@ def rows(table: int, begin: int) -> pa.RecordBatch:
 
 def test_the_tables_of_a_task_share_one_budget_of_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each open file held 32 MB: 24 tables took 551 MB. Rows stay complete, and the fullest files write first."""
-    monkeypatch.setattr(held_rows, "BUDGET_BYTES", BUDGET)
+    monkeypatch.setattr(row_group_budget, "BUDGET_BYTES", BUDGET)
     landings = [Landing(filesystem(str(tmp_path / f"t{n}"), make=True), SCHEMA, Layout()) for n in range(TABLES)]
     given, most = [0] * TABLES, 0
     for number in range(12):
@@ -35,7 +35,7 @@ def test_the_tables_of_a_task_share_one_budget_of_memory(monkeypatch: pytest.Mon
             batch = rows(table, number)
             given[table] += batch.num_rows
             landing.write(batch)
-            most = max(most, sum(file.held_bytes for file in held_rows._files.open))
+            most = max(most, sum(file.held_bytes for file in row_group_budget._files.open))
     assert BUDGET / 2 < most <= BUDGET, "3.9 MB without a budget"
     for table, landing in enumerate(landings):
         (file,) = landing.close()
@@ -46,13 +46,13 @@ def test_the_tables_of_a_task_share_one_budget_of_memory(monkeypatch: pytest.Mon
 
 def test_a_file_that_was_abandoned_is_not_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A worker's process runs many tasks, and some of them fail."""
-    monkeypatch.setattr(held_rows, "BUDGET_BYTES", BUDGET)
-    before = len(held_rows._files.open)
+    monkeypatch.setattr(row_group_budget, "BUDGET_BYTES", BUDGET)
+    before = len(row_group_budget._files.open)
     landing = Landing(filesystem(str(tmp_path / "failed"), make=True), SCHEMA, Layout())
     landing.write(rows(0, 0))
-    assert len(held_rows._files.open) == before + 1
+    assert len(row_group_budget._files.open) == before + 1
     del landing
-    assert len(held_rows._files.open) == before
+    assert len(row_group_budget._files.open) == before
 
 
 class Watched:
@@ -74,14 +74,14 @@ class Watched:
 
 def test_a_write_seldom_looks_at_the_other_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 300 tables a sum over all open files took a third of the time of landing; the budget holds without it."""
-    monkeypatch.setattr(held_rows, "BUDGET_BYTES", BUDGET)
-    monkeypatch.setattr(held_rows, "_files", held_rows._Files())
+    monkeypatch.setattr(row_group_budget, "BUDGET_BYTES", BUDGET)
+    monkeypatch.setattr(row_group_budget, "_files", row_group_budget._Files())
     files = [Watched() for _ in range(100)]
     for file in files:
-        held_rows.count(file)
+        row_group_budget.count(file)
     for _ in range(30):
         for file in files:
             file.bytes += 1000
-            held_rows.limit(1000)
+            row_group_budget.limit(1000)
             assert sum(one.bytes for one in files) <= BUDGET
     assert sum(file.looks for file in files) < 25 * 30 * len(files)

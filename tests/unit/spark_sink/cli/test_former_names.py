@@ -4,7 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from spark_sink.cli._spellings import formerly
+from spark_sink.cli._former_names import formerly
 from spark_sink.cli._workers import workers
 
 

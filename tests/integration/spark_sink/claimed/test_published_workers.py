@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from assignors.scaling import KafkaLag, ScaledTopic, WorkersNews, WorkersPublisher, WorkersRecord
-from spark_sink.claimed import followed_numbers
-from spark_sink.claimed.followed_numbers import FollowedNumbers
+from spark_sink.claimed import published_workers
+from spark_sink.claimed.published_workers import FollowedNumbers
 from spark_sink.demo.cluster import Cluster
 from spark_sink.lake.verification import verify
 from tests.integration.assignors.fleet.conftest import RedisServer
@@ -36,7 +36,7 @@ def test_a_change_arrives_within_a_second_while_redis_is_there(
     cluster: Cluster, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Looks come every 60 s here, so only the news can be that fast. Without Redis a look finds the change."""
-    monkeypatch.setattr(followed_numbers, "_INTERVAL_S", 60.0)
+    monkeypatch.setattr(published_workers, "_INTERVAL_S", 60.0)
     kafka, topic = {"bootstrap.servers": cluster.bootstrap_servers}, f"numbers-{uuid.uuid4().hex[:8]}"
     publisher = WorkersPublisher(kafka, topic)
     with_redis = f"redis://127.0.0.1:{server.port}/0"

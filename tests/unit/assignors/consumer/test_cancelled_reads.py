@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from assignors import AIOGroupConsumer, HRWAssignor
-from assignors.consumer.awaited_take import AwaitedTake
 from assignors.consumer.call_gate import CallGate
+from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.fetching import Fetching
 from producer.testing import MockCluster
 from tests.records import offsets

@@ -8,7 +8,7 @@ import pytest
 
 from spark_sink.errors import OptionError
 from spark_sink.fleet.fleet_settings import FleetSettings
-from spark_sink.fleet.kept_name import kept_name
+from spark_sink.fleet.kept_agent_name import kept_name
 
 FILE = """
 name = "f"

@@ -11,8 +11,8 @@ import pytest
 
 from assignors.errors import PublishError
 from assignors.scaling import ScaledTopic, WorkersRecord
-from spark_sink.claimed import followed_numbers
-from spark_sink.claimed.followed_numbers import FollowedNumbers
+from spark_sink.claimed import published_workers
+from spark_sink.claimed.published_workers import FollowedNumbers
 from tests.waiting import wait_until
 
 
@@ -42,7 +42,7 @@ class Feed:
 @contextmanager
 def followed(monkeypatch: pytest.MonkeyPatch, feed: Feed) -> Iterator[FollowedNumbers]:
     """Numbers of group g, looked at all the time."""
-    monkeypatch.setattr(followed_numbers, "_INTERVAL_S", 0.01)
+    monkeypatch.setattr(published_workers, "_INTERVAL_S", 0.01)
     numbers = FollowedNumbers({}, "t", "g", feed=lambda *_: feed)
     try:
         yield numbers
@@ -78,7 +78,7 @@ def test_the_last_numbers_stay_while_no_broker_answers(
 
 def test_the_thread_ends_with_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that was dropped must not keep a client."""
-    monkeypatch.setattr(followed_numbers, "_INTERVAL_S", 0.01)
+    monkeypatch.setattr(published_workers, "_INTERVAL_S", 0.01)
     feed = Feed()
     numbers = FollowedNumbers({}, "t", "g", feed=lambda *_: feed)
     wait_until(lambda: bool(feed.reads), 10)
