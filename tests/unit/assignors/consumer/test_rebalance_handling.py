@@ -196,13 +196,16 @@ def test_partitions_that_are_not_read_stay_and_move_with_the_group(mock: MockClu
             first.poll(0.05)
         second.subscribe(["t"])
         found: list[Message] = []
-        while not kept or not (moved := second.assignment()) or len(found) < RECORDS * len(moved):
+        # The mock cluster may refuse a SyncGroup (InvalidRequest), and the second member own more until the next one.
+        moved: dict[int, list[int]] = {}
+        while not kept or not moved or any(len(read) < RECORDS for read in moved.values()):
             assert time.monotonic() < until
             assert first.poll(0.01) is None
             found += second.consume(100, 0.05)
+            moved = {at.partition: offsets(found).get(at.partition, []) for at in second.assignment()}
         assert kept == {number for _, number in first.ownership().partitions}
-        assert offsets(found) == {at.partition: list(range(RECORDS)) for at in moved}
-        assert {at.partition for at in moved} <= revoked
+        assert moved == {number: list(range(RECORDS)) for number in moved}
+        assert moved.keys() <= revoked
         assert not first.assignment()
         first.assign([TopicPartition("t", number, 40) for number in kept])
         assert offsets(read(first, 10 * len(kept))) == {number: list(range(40, 50)) for number in kept}
