@@ -13,7 +13,7 @@ import structlog
 
 from assignors.clients import Received
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection, ResponseBuffer
-from spark_sink.fetch.from_leaders.plain_properties import bootstrap_addresses, bootstrap_order, read_committed
+from spark_sink.fetch.from_leaders.plain_properties import Address, bootstrap_addresses, bootstrap_order, read_committed
 from spark_sink.fetch.from_leaders.response_records import ResponseRecords
 from spark_sink.fetch.from_leaders.wire_format import (
     Answered,
@@ -37,7 +37,7 @@ _PARTITION_BYTES: Final = 2 << 20
 _SMALLEST: Final = 64 << 10
 _RECORD_BYTES: Final = 1_000  # an estimate, used only for the size of a request
 _PATIENCE: Final = 10  # responses in a row without a record, each after the broker's longest wait
-_failed: dict[tuple[str, int], float] = {}  # bootstrap servers that did not answer a task of this process, and when
+_failed: dict[Address, float] = {}  # bootstrap servers that did not answer a task of this process, and when
 
 
 @dataclass(slots=True)

@@ -38,13 +38,14 @@ def uncompressed(batches: memoryview, end: int, most: int) -> bytes:
         if struct.unpack_from(">q", batch)[0] >= end:
             found.append(_head(batch, attributes, 0, (0).to_bytes(4)))
             break
-        found += [batch] if not codec else _plain(batch, attributes, codec)
-        size += len(batch) if not codec else len(found[-1])
+        parts = _plain(batch, attributes, codec) if codec else [batch]
+        found += parts
+        size += sum(map(len, parts))
         at += len(batch)
     return b"".join(found)
 
 
-def _plain(batch: memoryview, attributes: int, codec: int) -> list[bytes]:
+def _plain(batch: memoryview, attributes: int, codec: int) -> list[bytes | memoryview]:
     content = batch[_HEAD:]
     records = without_snappy(content, LARGEST_BATCH) if codec == _SNAPPY else _streamed(content, codec)
     return [_head(batch, attributes, len(records), batch[_COUNT_AT:_HEAD]), records]

@@ -1,4 +1,4 @@
-"""A broker that does not answer as it should holds nobody up."""
+"""A task does not wait without a limit for a broker that answers too slowly or not at all."""
 
 import contextlib
 import socket
@@ -58,6 +58,6 @@ def test_a_response_that_does_not_end_is_given_up(answer: Callable[[socket.socke
 
 @pytest.mark.parametrize("name", ["x" * 64 + ".example", ".example", "a..example"])
 def test_a_name_that_cannot_be_one_is_a_server_that_is_not_there(name: str) -> None:
-    """Python raises another error for it than for a name that nobody knows, which would end the task."""
+    """Python raises another error for it than for a name that does not exist, and it would end the task."""
     with pytest.raises(OSError, match="no name of a server"):
         LeaderConnection((name, 9092), TIMEOUT_S)
