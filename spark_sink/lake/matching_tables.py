@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import pyarrow.fs as pa_fs
-from deltalake import DeltaTable
 
 from spark_sink.errors import OptionError, TableError
 from spark_sink.formats.bad_rows import SUFFIX, base_of
@@ -16,6 +15,7 @@ from spark_sink.lake.table_storage import (
     Storage,
     filesystem,
     folders_in,
+    is_delta_table,
     is_iceberg,
     listing,
     local_path,
@@ -104,7 +104,7 @@ def refuse_quarantine(command: str, table: str, storage: Storage | None = None) 
 def _is_there(address: str, storage: Storage) -> bool:
     if is_iceberg(address):
         return open_stored(address, storage, rolled_back=True) is not None
-    return DeltaTable.is_deltatable(address, dict(storage) or None)
+    return is_delta_table(address, storage)
 
 
 def _is_quarantine(files: pa_fs.FileSystem, path: str) -> bool:

@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pa_fs
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
@@ -31,6 +32,7 @@ _SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)", re.IGNORECASE)
 _UNSAFE = "cannot create a file only if it is absent, so two agents could commit the same version"
+_NO_SCHEME = "no object store has this scheme; an address begins with s3://, gs:// or abfss://, a folder with / or ./"
 _DBFS = f"DBFS {_UNSAFE}; give the address of the object store (s3://, gs://, abfss://) instead"
 
 
@@ -108,12 +110,30 @@ def looks_iceberg(table: str) -> bool:
 
 
 def no_delta_table(uri: str) -> str:
-    """Return a sentence about an absent Delta table, which may be the name of an Iceberg table without its prefix."""
+    """Return a sentence about an absent Delta table.
+
+    Perhaps its address is wrong, which delta-rs reports as a table that does not exist, or it is the name of an Iceberg
+    table without its prefix.
+    """
+    if wrong := _wrong_address(uri):
+        return f"{uri}: {wrong}"
     name = uri.rpartition("/")[2]
     hint = (
         f"; an Iceberg table has the address {ICEBERG}{name}, or options of its catalog" if looks_iceberg(name) else ""
     )
     return f"{uri}: there is no Delta table{hint}"
+
+
+def is_delta_table(uri: str, storage: Storage | None = None) -> bool:
+    """Return whether there is a Delta table at an address.
+
+    Raises:
+        TableError: the store cannot be opened, or does not answer.
+    """
+    try:
+        return DeltaTable.is_deltatable(uri, dict(storage or {}) or None)
+    except (DeltaError, OSError) as error:
+        raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
 
 
 def split_address(text: str) -> SplitResult:
@@ -202,6 +222,7 @@ def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) 
 
     Raises:
         OptionError: the address is an Iceberg table's, or no store has its scheme.
+        TableError: the store cannot be opened: the address or an option lacks something.
     """
     if is_iceberg(uri):
         raise OptionError(f"{uri} is an Iceberg table, which this command does not support yet; it reads Delta tables")
@@ -212,11 +233,23 @@ def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) 
         return pa_fs.SubTreeFileSystem(str(local.absolute()), pa_fs.LocalFileSystem())
     try:
         return pa_fs.PyFileSystem(_ObjectStore(uri, dict(storage or {})))
-    except TableNotFoundError as error:  # delta-rs' error for a scheme that it does not know
-        raise OptionError(
-            f"{uri}: no object store has this scheme; an address begins with s3://, gs:// or abfss://, a folder with "
-            "/ or ./"
-        ) from error
+    except (DeltaError, OSError) as error:
+        if wrong := _wrong_address(uri):
+            raise OptionError(f"{uri}: {wrong}") from error
+        raise TableError(f"{uri}: its object store cannot be opened: {plain(error)}") from error
+
+
+def _wrong_address(uri: str) -> str | None:
+    """Return what is wrong with the address of an object store; None if delta-rs can parse it."""
+    if local_path(uri) is not None:
+        return None
+    try:
+        _ObjectStore(uri, {})
+    except TableNotFoundError as error:
+        return _NO_SCHEME if str(error).startswith("Unknown scheme") else f"is no address: {plain(error)}"
+    except (DeltaError, OSError):
+        return None
+    return None
 
 
 def folders_in(files: pa_fs.FileSystem, path: str = "") -> list[str]:

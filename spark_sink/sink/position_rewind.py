@@ -33,7 +33,7 @@ from spark_sink.lake.positions import (
 )
 from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.lake.table_dataset import rows_where
-from spark_sink.lake.table_storage import Storage, is_iceberg, no_delta_table, table_uri
+from spark_sink.lake.table_storage import Storage, is_delta_table, is_iceberg, no_delta_table, table_uri
 from spark_sink.lake.verification import named_group, scan_table
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.iceberg_rewind import rewind_iceberg
@@ -78,7 +78,7 @@ def rewind(
     if is_iceberg(table):
         return rewind_iceberg(table, group, storage or {}, apply=apply, tell=tell)
     uri, options = table_uri(table), dict(storage or {}) or None
-    if not DeltaTable.is_deltatable(uri, options):
+    if not is_delta_table(uri, options):
         raise TableError(no_delta_table(uri))
     try:
         handle = DeltaTable(uri, storage_options=options)
@@ -124,7 +124,7 @@ def rewind(
 def _group(uri: str, kept: Mapping[str, int], group: str | None, storage: Storage | None) -> str:
     """Return the group; of a table that was recreated, which has none yet, that of the quarantine that stayed."""
     known, address = groups(kept), quarantine_of(uri)
-    if not known and DeltaTable.is_deltatable(address, dict(storage or {}) or None):
+    if not known and is_delta_table(address, storage):
         known = groups(TransactionLog(address, storage).refresh())
     return named_group(uri, known, group)
 
@@ -155,7 +155,7 @@ def _changes(
 def _count_ahead(log: TransactionLog, group: str, found: Sequence[Rewound], storage: Storage | None) -> int:
     """Count the records of the quarantine that are at or above the new positions of the table."""
     address, options = quarantine_of(log.uri), dict(storage or {}) or None
-    if not DeltaTable.is_deltatable(address, options):
+    if not is_delta_table(address, options):
         return 0
     reached = parse_positions(log.transactions, group) | {one.key: one.after for one in found}
     too_far = ahead(parse_positions(TransactionLog(address, storage).refresh(), group), reached)
@@ -238,7 +238,7 @@ def _fence_of_replays(kept: Mapping[str, int], group: str) -> dict[str, int]:
 
 def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
     address, options = quarantine_of(uri), dict(storage or {}) or None
-    if not DeltaTable.is_deltatable(address, options):
+    if not is_delta_table(address, options):
         return
     # The quarantine is read first, because an agent that runs adds to it after its table. The other way round, what it
     # adds between the two reads would look as if it were ahead of the table, and be deleted.

@@ -25,7 +25,7 @@ from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.delta_transactions import LogEntry, TransactionLog, lines_of
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.positions import rewound
-from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.table_storage import Storage, is_delta_table
 from spark_sink.sink.rewind_commit import KIND, NOTE, commit
 
 _ATTEMPTS = 5
@@ -70,7 +70,7 @@ def find_taken(uri: str, group: str, storage: Storage | None) -> Taken | None:
         TableError: a version or its log cannot be read.
     """
     address, options = quarantine_of(uri), dict(storage or {}) or None
-    if not DeltaTable.is_deltatable(address, options):
+    if not is_delta_table(address, storage):
         return None
     handle = DeltaTable(address, storage_options=options)
     log, version = TransactionLog(address, storage), handle.version()

@@ -123,6 +123,29 @@ def test_doubles_name_the_command_that_removes_them(azimuth: Callable[..., Done]
 
 
 @pytest.mark.parametrize("command", ["verify", "repair", "rewind", "quarantine list"])
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("foo://b/t", "foo://b/t: no object store has this scheme; an address begins with s3://"),
+        ("s3://b b/t", "s3://b b/t: is no address: "),
+        ("abfss://c/t", "Account must be specified"),
+        ("viewfs://c/t", "No viewfs fallback mount found"),
+        ("hf://t", "repo_id is empty"),
+        ("lakefs://a/b/c", "LakeFS endpoint is missing"),
+    ],
+)
+def test_an_address_that_cannot_be_opened_is_one_sentence(
+    azimuth: Callable[..., Done], command: str, address: str, says: str
+) -> None:
+    """delta-rs raises three kinds of errors, and one of them also where there is no table."""
+    done = azimuth(*command.split(), address)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"azimuth: {address}")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["verify", "repair", "rewind", "quarantine list"])
 def test_the_name_of_an_iceberg_table_alone_gets_its_address(azimuth: Callable[..., Done], command: str) -> None:
     """Settings have `table = "lake.raw.flights"`, so this is what a person tries first."""
     said = azimuth(*command.split(), "lake.raw.flights").stderr

@@ -98,7 +98,7 @@ def test_a_store_that_does_not_answer_is_one_line(
         raise error
 
     monkeypatch.setattr("spark_sink.lake.table_storage._ObjectStore", fail)
-    with pytest.raises(TableError, match=r"^s3://b: its folders cannot be listed: .*an error refused$"):
+    with pytest.raises(TableError, match=r"^s3://b: its object store cannot be opened: .*an error refused$"):
         find("s3://b/{topic}")
 
 
