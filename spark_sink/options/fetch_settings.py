@@ -25,5 +25,5 @@ class FetchSettings:
     fail_on_data_loss: bool = True
     poll_timeout_s: float = 120.0
     batch_bytes: int = 32 * 1024 * 1024
-    record_batches: bool = False
+    record_batches: bool = True
     traffic: str | None = None

@@ -135,7 +135,7 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     headers: bool = False
     timestamp_type: bool = False
-    record_batches: bool = False
+    record_batches: bool = True
     poll_timeout_s: float = 120.0
     join_timeout_s: float = 10.0
     value: ValueFormat = field(default_factory=ValueFormat)
@@ -201,7 +201,7 @@ class SourceOptions:
             fail_on_data_loss=flag(given, "failondataloss", default=True),
             headers=flag(given, "includeheaders", default=False),
             timestamp_type=_timestamp_type(given),
-            record_batches=flag(given, "fetchrecordbatches", default=False),
+            record_batches=flag(given, "fetchrecordbatches", default=True),
             poll_timeout_s=(number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
             value=value_format(given, topics, landing),
             telemetry=given.get("telemetry") or None,

@@ -26,7 +26,7 @@ OPTIONS = {"kafka.bootstrap.servers": "a:1", "kafka.group.id": "g", "subscribe":
 )
 def test_only_known_properties_of_a_plain_cluster_allow_it(given: dict[str, str], *, expected: bool) -> None:
     """A property whose effect would be missing is a broken promise, and one of security a leak."""
-    options = SourceOptions.parse({**OPTIONS, **given, "fetchRecordBatches": "true"})
+    options = SourceOptions.parse({**OPTIONS, **given})
     assert options.fetch.record_batches
     assert plain(librdkafka_config(options.fetch.kafka)) is expected
 
@@ -47,9 +47,10 @@ def test_aborted_records_are_read_only_if_librdkafka_would_read_them(level: dict
     assert read_committed(level) is expected
 
 
-def test_it_is_off_by_default() -> None:
-    """Recovery is librdkafka's, which more people use."""
-    assert not SourceOptions.parse(OPTIONS).fetch.record_batches
+def test_it_can_be_turned_off() -> None:
+    """For a broker that does not answer such requests as Kafka's do."""
+    assert SourceOptions.parse(OPTIONS).fetch.record_batches
+    assert not SourceOptions.parse({**OPTIONS, "fetchRecordBatches": "false"}).fetch.record_batches
 
 
 def test_bootstrap_servers_are_read_in_each_form_of_librdkafka() -> None:
