@@ -3,7 +3,8 @@
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
@@ -45,6 +46,7 @@ class PartitionOffsets:
         }
         self._admin = AdminClient(self._librdkafka)
         self._logs: LogOffsets | None = None
+        self._ahead: Thread | None = None
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the exclusive end of the readable part of each log."""
@@ -80,6 +82,9 @@ class PartitionOffsets:
             topics = self._admin.list_topics(timeout=3 * _TIMEOUT_S).topics
         except KafkaException as error:
             raise FetchError(f"the topics could not be listed: {error}") from error
+        return self._subscribed(topics)
+
+    def _subscribed(self, topics: Mapping[str, Any]) -> set[TopicPartition]:
         if self._options.pattern:
             wanted = {one for one in topics if re.fullmatch(self._options.pattern, one)} - _INTERNAL
         else:
@@ -106,21 +111,47 @@ class PartitionOffsets:
                 if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     raise JoinError(f"topic {topic!r} is refused to this user: allow it DESCRIBE and READ there")
 
+    def connect_ahead(self) -> None:
+        """Connect to the coordinator and the leaders in a thread, while the caller waits for something else.
+
+        The first answer to each question takes ten times as long as later ones.
+        """
+        if self._logs is None and self._ahead is None:
+            self._ahead = Thread(target=self._connect, name="log-offsets", daemon=True)
+            self._ahead.start()
+
+    def _connect(self) -> None:
+        # Whoever asks later gets the error of a failed connection.
+        with contextlib.suppress(MembershipError, KafkaException):
+            logs = self._open_logs()
+            self._logs = logs
+            topics = self._subscribed(self._admin.list_topics(timeout=_ENDS_TIMEOUT_S).topics)
+            logs.ends(sorted(topics), _ENDS_TIMEOUT_S)
+            logs.committed(sorted(topics)[:1], _ENDS_TIMEOUT_S)
+
     def close(self) -> None:
         """Close the connections."""
+        self._wait_connected()
         if self._logs is not None:
             self._logs.close()
             self._logs = None
 
     def _asked(self) -> "LogOffsets":
+        self._wait_connected()
+        if self._logs is None:
+            self._logs = self._open_logs()
+        return self._logs
+
+    def _wait_connected(self) -> None:
+        if self._ahead is not None:
+            self._ahead.join()
+            self._ahead = None
+
+    def _open_logs(self) -> "LogOffsets":
         from assignors.clients import LogOffsets  # noqa: PLC0415 -- kafka-python, which no task needs
 
-        if self._logs is None:
-            settings = kafka_python_config(self._options.kafka)
-            self._logs = LogOffsets.connect(
-                {"isolation_level": "read_committed", **settings, "group_id": self._options.group}
-            )
-        return self._logs
+        settings = kafka_python_config(self._options.kafka)
+        return LogOffsets.connect({"isolation_level": "read_committed", **settings, "group_id": self._options.group})
 
     def _answered(
         self,

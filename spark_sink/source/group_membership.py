@@ -102,6 +102,7 @@ class KafkaMembership(PartitionOffsets):
             self.check_rights(options.topics)
             config = broker_assigned_config(options.kafka)
             self._member = (self._member_of_classic() if config is None else _member_of_broker(config, options)).start()
+            self.connect_ahead()
         return self._member
 
     def _member_of_classic(self) -> "GroupMember":

@@ -1,11 +1,16 @@
-"""The partitions that a subscription selects."""
+"""The partitions that a subscription selects, and connections that are made ahead of the first question."""
 
+import threading
+from collections.abc import Iterable
 from types import SimpleNamespace
 
 import pytest
 
+from assignors import MembershipError
+from spark_sink.errors import FetchError
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import TopicPartition
 
 THERE = {
     name: SimpleNamespace(partitions=dict.fromkeys(range(2)))
@@ -30,3 +35,79 @@ def test_a_pattern_selects_no_internal_topic_of_kafka(monkeypatch: pytest.Monkey
 def test_a_name_selects_its_topic_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """An internal topic, too: the group assigns it then."""
     assert _selected(monkeypatch, subscribe="a,__consumer_offsets,absent") == {"a", "__consumer_offsets"}
+
+
+class Logs:
+    """Answers when it may, and counts the questions."""
+
+    def __init__(self, may: threading.Event) -> None:
+        self.may, self.asked = may, list[str]()
+
+    def ends(self, keys: Iterable[TopicPartition], _timeout_s: float) -> dict[TopicPartition, int]:
+        """Each log ends at 7."""
+        self.may.wait(10)
+        self.asked.append("ends")
+        return dict.fromkeys(keys, 7)
+
+    def committed(self, keys: Iterable[TopicPartition], _timeout_s: float) -> dict[TopicPartition, int]:
+        """Each offset is 3."""
+        self.asked.append("committed")
+        return dict.fromkeys(keys, 3)
+
+    def close(self) -> None:
+        """Note it."""
+        self.asked.append("close")
+
+
+@pytest.fixture
+def offsets(monkeypatch: pytest.MonkeyPatch) -> PartitionOffsets:
+    """Of the topics that are there."""
+    options = {"kafka.bootstrap.servers": "localhost:9", "kafka.group.id": "g", "subscribe": "a"}
+    made = PartitionOffsets(SourceOptions.parse(options))
+    monkeypatch.setattr(made, "_admin", SimpleNamespace(list_topics=lambda **_: SimpleNamespace(topics=THERE)))
+    return made
+
+
+def test_a_question_waits_for_the_connection_that_is_made_ahead(
+    offsets: PartitionOffsets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kafka-python's consumer may be used by one thread at a time, and a second one would connect again."""
+    may, key = threading.Event(), TopicPartition("a", 0)
+    made: list[Logs] = []
+
+    def connected() -> Logs:
+        made.append(Logs(may))
+        return made[-1]
+
+    monkeypatch.setattr(offsets, "_open_logs", connected)
+    offsets.connect_ahead()
+    offsets.connect_ahead()
+    answers: list[dict[TopicPartition, int]] = []
+    asking = threading.Thread(target=lambda: answers.append(offsets.ends([key])))
+    asking.start()
+    asking.join(0.05)
+    assert asking.is_alive()
+    may.set()
+    asking.join(10)
+    offsets.connect_ahead()  # connected already
+    assert answers == [{key: 7}]
+    assert [one.asked for one in made] == [["ends", "committed", "ends"]]
+    offsets.close()
+    assert made[0].asked[-1] == "close"
+
+
+def test_a_connection_that_failed_ahead_is_tried_again_by_the_question(
+    offsets: PartitionOffsets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error belongs to the caller that waits for an answer."""
+    tries: list[int] = []
+
+    def refuse() -> None:
+        tries.append(1)
+        raise MembershipError("no broker answers")
+
+    monkeypatch.setattr(offsets, "_open_logs", refuse)
+    offsets.connect_ahead()
+    with pytest.raises(FetchError, match="could not be read: no broker answers"):
+        offsets.committed([TopicPartition("a", 0)])
+    assert len(tries) == 2
