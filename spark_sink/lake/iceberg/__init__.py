@@ -22,6 +22,7 @@
 * `small_files`: which files are joined into larger ones.
 * `compaction`: joins them.
 * `file_replacement`: replaces files in one commit that asserts the snapshot with all of them.
+* `merging_producer`: the snapshot that adds files, by pyiceberg.
 * `replacing_producer`: the snapshot of that commit, by pyiceberg.
 * `file_scan`: reads data files with pyiceberg, without its change of nulls.
 * `stored_files`: data files read one by one, and written again without some of their rows.

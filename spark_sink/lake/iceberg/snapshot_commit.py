@@ -87,15 +87,16 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
 
 
 def _producer(transaction: "Transaction", prepared: Prepared) -> "_SnapshotProducer[Any]":
-    summary = dict(prepared.summary)
-    if not prepared.removed:
-        return transaction.update_snapshot(snapshot_properties=summary).merge_append()
     from pyiceberg.table.snapshots import Operation  # noqa: PLC0415 -- loads slowly
 
-    from spark_sink.lake.iceberg.replacing_producer import RemoveFiles, ReplaceFiles  # noqa: PLC0415 -- imports pyiceberg
+    from spark_sink.lake.iceberg.merging_producer import AddFiles  # noqa: PLC0415 -- imports pyiceberg
+    from spark_sink.lake.iceberg.replacing_producer import RemoveFiles, ReplaceFiles  # noqa: PLC0415 -- as above
 
+    summary, files = dict(prepared.summary), transaction._table.io  # noqa: SLF001 -- as `update_snapshot`
+    if not prepared.removed:
+        return AddFiles(Operation.APPEND, transaction, files, snapshot_properties=summary)
     kind = ReplaceFiles if prepared.same_rows else RemoveFiles
-    return kind(Operation.OVERWRITE, transaction, transaction._table.io, snapshot_properties=summary)  # noqa: SLF001 -- as `update_snapshot`
+    return kind(Operation.OVERWRITE, transaction, files, snapshot_properties=summary)
 
 
 def assertions(table: "Table") -> Sequence["TableRequirement"]:

@@ -80,6 +80,26 @@ def test_small_files_are_joined_within_their_partition(tmp_path: Path, monkeypat
     assert verify(ADDRESS, "g", warehouse(tmp_path)).rows == 30
 
 
+def test_a_merged_manifest_lists_its_files_by_partition(tmp_path: Path) -> None:
+    """Each commit adds files of several days, and some of none; those of a day stand together, whenever they came."""
+    properties = {"commit.manifest.min-count-to-merge": "4"}
+    table = IcebergTable(
+        ADDRESS, "g", warehouse(tmp_path), TableSettings(terms=parse_terms("day(timestamp)"), properties=properties)
+    )
+    for begin in range(0, 16, 4):
+        days = [BEGIN + timedelta(days=day) for day in (7 * begin % 5, 2, 0)]
+        times = pa.array([*days, None], WIDE.field("timestamp").type)
+        commit(table, _batch(table, begin, begin + 4, times))
+    now = peer(tmp_path)
+    snapshot = now.current_snapshot()
+    assert snapshot is not None
+    (merged,) = snapshot.manifests(now.io)
+    days = [entry.data_file.partition[0] for entry in merged.fetch_manifest_entry(now.io)]
+    assert len(days) > len(set(days)) > 3
+    assert days == sorted(days, key=lambda day: (day is not None, day))
+    assert verify(ADDRESS, "g", warehouse(tmp_path)).ok
+
+
 def test_a_time_outside_the_calendar_stops_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A producer that takes microseconds for milliseconds sends times of the year 55000; the record is a record."""
     monkeypatch.setattr(small_files, "ENOUGH", 2)
