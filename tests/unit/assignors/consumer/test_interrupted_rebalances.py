@@ -284,7 +284,17 @@ def test_an_interruption_at_any_point_of_a_rebalance_skips_nothing(
     assert walk(scenario, lambda: renewed(kind), itertools.count(first, EACH)) > LEAST_POINTS
 
 
-@pytest.mark.parametrize(("scenario", "kind"), CASES, ids=IDS)
+# One kind for each scenario in the quick run, and each kind in one of them.
+QUICK: Final = [(scenario, KINDS[at % len(KINDS)]) for at, scenario in enumerate(SCENARIOS)]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "kind"),
+    [
+        pytest.param(*case, id=name, marks=() if case in QUICK else pytest.mark.slow)
+        for case, name in zip(CASES, IDS, strict=True)
+    ],
+)
 def test_an_interruption_at_some_points_of_a_rebalance_skips_nothing(
     renewed: Callable[[str], Program], scenario: Scenario, kind: str
 ) -> None:
