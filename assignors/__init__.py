@@ -41,8 +41,8 @@ if typing.TYPE_CHECKING:
     from assignors.member.broker_assigned_member import BrokerAssignedMember
     from assignors.member.group_member import GroupMember
     from assignors.member.ownership import Ownership
+    from assignors.planner.assign_partitions import plan
     from assignors.planner.explanation import Candidate
-    from assignors.planner.plan import plan
     from assignors.planner.plan_result import Plan
     from assignors.planner.topics_and_members import Member, Topic
     from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRoundRobinAssignor
@@ -106,7 +106,7 @@ _MODULES = {
     "WeightError": "errors",
     "WorkersError": "errors",
     "hash64": "hashing.hash",
-    "plan": "planner.plan",
+    "plan": "planner.assign_partitions",
 }
 
 

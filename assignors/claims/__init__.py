@@ -5,7 +5,7 @@ ends. SQLAlchemy and a driver come with `pip install 'kafka-azimuth[sql]'`.
 
 * `partition_claims`: `PartitionClaims`, the calls of a job.
 * `claim_values`: the values of claims.
-* `next_visits`: decides when a partition is due (pure).
+* `due_times`: decides when a partition is due (pure).
 * `claim_rows`: the statements that claim rows, for each database.
 * `claims_table`: the table and the database's clock.
 * `column_limits`: limits of the values in a row.
@@ -22,7 +22,7 @@ from assignors.errors import ClaimLostError, ClaimsAwayError, ClaimsError
 if typing.TYPE_CHECKING:
     from assignors.claims.claim_status import standings
     from assignors.claims.claim_values import Claim, Form, Lease, Standing, Visit
-    from assignors.claims.next_visits import Picking
+    from assignors.claims.due_times import Picking
     from assignors.claims.partition_claims import PartitionClaims
     from assignors.claims.table_check import check_claims
 
@@ -46,7 +46,7 @@ _MODULES = {
     "Form": "claim_values",
     "Lease": "claim_values",
     "PartitionClaims": "partition_claims",
-    "Picking": "next_visits",
+    "Picking": "due_times",
     "Standing": "claim_values",
     "Visit": "claim_values",
     "check_claims": "table_check",

@@ -25,7 +25,7 @@ from assignors.claims.claim_status import standings_of
 from assignors.claims.claim_values import Claim, Form, Lease, Standing, Visit
 from assignors.claims.claims_table import DatabaseNow, Lesser, claims_table, held
 from assignors.claims.database import Database
-from assignors.claims.next_visits import Picking
+from assignors.claims.due_times import Picking
 from assignors.errors import ClaimLostError
 
 _MYSQL = frozenset({"mysql", "mariadb"})

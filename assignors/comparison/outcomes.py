@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from assignors.comparison.stock_assignors import STOCK, stock_plan
-from assignors.planner.plan import plan
+from assignors.planner.assign_partitions import plan
 from assignors.planner.rack_locality import RackBy
 from assignors.planner.topics_and_members import Member, Topic, TopicPartition
 from assignors.planner.worker_caps import Workers

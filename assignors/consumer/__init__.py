@@ -5,7 +5,8 @@
   compiler at the build, `quick_step_interpreted` if not.
 * `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `cancelled_reads`: the records of a
   call whose task is cancelled.
-* `configuration`: one configuration split for both clients; `member_security`: certificates and tokens of the member.
+* `split_configuration`: one configuration split for both clients; `member_security`: certificates and tokens of
+  the member.
 * `subscription`: names and patterns; `topic_errors`: their errors as messages; `group_errors`: those of the group.
 * `rebalance_handling`: the membership and its rebalances; `assigned_partitions`: their effects on fetching;
   `on_assign_choice`: what the program chose in `on_assign`; `manual_assignment`: partitions that it assigns itself.
@@ -13,7 +14,7 @@
   that are called for them.
 * `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next;
   `records_in_hand`: those on their way to the program; `poll_interval`: whether the program polls;
-  `dropped_records`: those that a signal takes from librdkafka's client.
+  `positions_before_call`: those that a signal takes from librdkafka's client.
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
 * `start_offsets`: the offsets at which a partition may begin; `stored_offsets`: what a seek leaves to be committed.

@@ -7,7 +7,6 @@ from typing import Final
 
 from assignors.clients.log_offsets import Offset
 from assignors.consumer.background_calls import call_apart
-from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.manual_assignment import ManualAssignment
@@ -15,6 +14,7 @@ from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.on_assign_choice import AssignChoice, check_assigned
 from assignors.consumer.program_callbacks import RunningCallback
 from assignors.consumer.rebalance_events import Kind
+from assignors.consumer.split_configuration import Configuration
 from assignors.errors import MembershipError
 from assignors.member.broker_assigned_member import BrokerAssignedMember
 from assignors.member.group_member import GroupMember

@@ -9,13 +9,13 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.consumer.background_calls import call_apart
 from assignors.consumer.call_gate import CallGate
-from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import checked, key_of, with_offsets
 from assignors.consumer.consumer_errors import consumer_error
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.consumer.rebalance_handling import Membership
 from assignors.consumer.received_bytes import ReceivedBytes
+from assignors.consumer.split_configuration import Configuration
 from assignors.errors import MembershipError
 from assignors.member.broker_assigned_member import BrokerAssignedMember
 from assignors.member.ownership import Ownership

@@ -12,8 +12,8 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.client_callbacks import ClientCallbacks
 from assignors.consumer.consumer_errors import ConsumerError
-from assignors.consumer.dropped_records import PositionsBefore
 from assignors.consumer.interruptions import at_once
+from assignors.consumer.positions_before_call import PositionsBefore
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
 from assignors.consumer.records_in_hand import RecordsInHand
 from assignors.consumer.start_offsets import check_start

@@ -12,7 +12,7 @@ from confluent_kafka import Message
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.clients.received_traffic import ReceivedTraffic
-from assignors.consumer import configuration
+from assignors.consumer import split_configuration
 from assignors.consumer.broker_queries import BrokerQueries
 from assignors.consumer.call_gate import CallGate
 from assignors.consumer.cancelled_reads import AwaitedTake
@@ -111,10 +111,10 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         **more: Any,  # noqa: ANN401 -- settings
     ) -> None:
         _refuse_misspelt(more)
-        given = config if more and config is None else configuration.checked(config)
+        given = config if more and config is None else split_configuration.checked(config)
         of_client = {} if logger is None else {"logger": logger}
         self._callbacks = OwnedCallbacks({**(given or {}), **more, **of_client})
-        self._config = configuration.read(self._callbacks.weakly(), member or {})
+        self._config = split_configuration.read(self._callbacks.weakly(), member or {})
         if self._config.broker_assigned is not None and assignors:
             raise ArgumentError("assignors=[...]: with group.protocol=consumer the broker assigns, leave them out")
         self._program = ProgramCallbacks(self)

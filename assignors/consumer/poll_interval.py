@@ -3,8 +3,8 @@
 import time
 from typing import Final
 
-from assignors.consumer.configuration import Configuration
 from assignors.consumer.fetching import Fetching
+from assignors.consumer.split_configuration import Configuration
 
 _AWAKE_PART: Final = 10
 

@@ -10,7 +10,6 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.consumer.assigned_partitions import AssignedPartitions, Member
 from assignors.consumer.background_calls import call_apart
-from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
 from assignors.consumer.fetching import Fetching
@@ -22,6 +21,7 @@ from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.poll_interval import ProgramAwake
 from assignors.consumer.program_callbacks import CallProgram, RunningCallback
 from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
+from assignors.consumer.split_configuration import Configuration
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors
 from assignors.errors import MembershipError

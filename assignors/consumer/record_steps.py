@@ -9,12 +9,12 @@ from typing import Final
 from confluent_kafka import KafkaError, Message
 
 from assignors.consumer.call_gate import CallGate
-from assignors.consumer.configuration import Configuration
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.program_callbacks import ProgramCallbacks
 from assignors.consumer.quick_step import QuickStep
 from assignors.consumer.rebalance_handling import Membership
+from assignors.consumer.split_configuration import Configuration
 from assignors.consumer.topic_errors import TopicErrors
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """The planner: computes an owner for each partition from topics, members and claims. Pure: no I/O, no Kafka client.
 
-* `plan`: `plan()` assigns partitions to members, step by step.
+* `assign_partitions`: `plan()` assigns partitions to members, step by step.
 * `topics_and_members`: `Topic` and `Member`, the input.
 * `plan_request`: the input as arrays, with the settings.
 * `plan_result`: `Plan`, the result.

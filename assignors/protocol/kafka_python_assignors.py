@@ -9,9 +9,9 @@ from typing import Any, Final
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from assignors.errors import WorkersError
+from assignors.planner.assign_partitions import plan
 from assignors.planner.member_hosts import Node, node_numbers
 from assignors.planner.pinned_topics import Overrides
-from assignors.planner.plan import plan
 from assignors.planner.plan_result import Plan
 from assignors.planner.rack_locality import RackBy
 from assignors.planner.topics_and_members import Member, Topic

@@ -20,7 +20,7 @@
 * `state_store`: windows and states in memory or in Redis.
 * `alerts`: log, webhook and Redis hooks.
 * `decision_journal`: decisions as JSON lines.
-* `workers_topic`: the compacted topic with the numbers: its format.
+* `workers_records`: the compacted topic with the numbers: its format.
 * `workers_topic_client`: reading and writing that topic.
 * `workers_news`: news of that topic by Redis.
 * `poll_settings`: the published settings of a worker's polls.
@@ -57,7 +57,7 @@ if typing.TYPE_CHECKING:
     from assignors.scaling.threshold_policy import Thresholds
     from assignors.scaling.workers_needed import Decision, Scaler, decide
     from assignors.scaling.workers_news import NewsListener, WorkersNews
-    from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
+    from assignors.scaling.workers_records import ScaledTopic, WorkersRecord
     from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
 
 __all__ = [
@@ -147,7 +147,7 @@ _MODULES = {
     "PollSettings": "poll_settings",
     "Proposal": "policy_contract",
     "RedisStore": "state_store",
-    "ScaledTopic": "workers_topic",
+    "ScaledTopic": "workers_records",
     "Scaler": "workers_needed",
     "ScalingSettings": "evaluator_settings",
     "State": "policy_contract",
@@ -162,7 +162,7 @@ _MODULES = {
     "WorkersFeed": "workers_topic_client",
     "WorkersNews": "workers_news",
     "WorkersPublisher": "workers_topic_client",
-    "WorkersRecord": "workers_topic",
+    "WorkersRecord": "workers_records",
     "abbreviated": "stalled_lag",
     "agents_needed": "agent_demand",
     "alert_hooks": "alerts",

@@ -14,7 +14,7 @@ from assignors.errors import ScalingFileError
 from assignors.scaling.agent_demand import AgentsSettings
 from assignors.scaling.alerts import alert_hooks
 from assignors.scaling.pipelines import Pipeline, TopicName, sentence
-from assignors.scaling.workers_topic import DEFAULT_TOPIC
+from assignors.scaling.workers_records import DEFAULT_TOPIC
 from assignors.settings.environment_names import warn_of_mistyped
 from assignors.settings.strict_numbers import Real, Whole
 

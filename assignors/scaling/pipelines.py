@@ -15,7 +15,7 @@ from assignors.scaling.policy_contract import Policy
 from assignors.scaling.stalled_lag import GateSettings
 from assignors.scaling.threshold_policy import Thresholds
 from assignors.scaling.workers_needed import Scaler
-from assignors.scaling.workers_topic import MOST
+from assignors.scaling.workers_records import MOST
 from assignors.settings.strict_numbers import Real, Whole
 from assignors.settings.validation_errors import message, place, plain
 

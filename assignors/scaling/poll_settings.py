@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
+from assignors.scaling.workers_records import ScaledTopic, WorkersRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from assignors.clients.compacted_topic import CompactedFeed, CompactedPublisher, TableTopic
 from assignors.errors import PublishError, ScalingFileError
-from assignors.scaling.workers_topic import (
+from assignors.scaling.workers_records import (
     DEFAULT_TOPIC,
     ScaledTopic,
     WorkersRecord,

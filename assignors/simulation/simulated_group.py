@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from assignors.planner.plan import plan
+from assignors.planner.assign_partitions import plan
 from assignors.planner.topics_and_members import Member, Topic
 from assignors.scaling.observation import I64
 from assignors.simulation.traces import Trace, log_starts

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from producer.clients.default_partitioner import client_partitioner, log_default
+from producer.clients.configured_partitioner import client_partitioner, log_default
 from producer.clients.producer_options import ProducerOptions
 from producer.decisions.producer_settings import KeyMode, ZonePolicy, counts_deliveries, key_rules, zone_order
 from producer.errors import PolicyError

@@ -35,8 +35,8 @@ from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
 from producer.clients.producer_options import ProducerOptions, split_options
 from producer.decisions.key_mapping import headers_length
-from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.produce_interpreted import Delivered
+from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_counts import Traffic
 

@@ -11,8 +11,8 @@ from confluent_kafka import KafkaError
 
 from producer.decisions.key_mapping import check_header_names, key_bytes, sent_bytes
 from producer.decisions.sticky import RECORD_OVERHEAD
-from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.produce_interpreted import Destinations
+from producer.partitioning.topic_partitioner import TopicPartitioner
 
 Messages = list[dict[str, Any]]
 Switch = Callable[[str, Destinations], None]

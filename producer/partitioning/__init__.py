@@ -1,6 +1,6 @@
 """Chooses the partition of a record: the core that both clients share. No client, no clock, no thread.
 
-* `partition_choice`: the partitioner of one topic, and its counts.
+* `topic_partitioner`: the partitioner of one topic, and its counts.
 * `topics_in_use`: the partitioners of all topics of one producer, and their traffic.
 * `produce_interpreted`: `produce` in Python.
 * `known_keys`: the keys that one table has seen, for `produce_interpreted`.

@@ -10,8 +10,8 @@ from producer.decisions.leader_locality import Leaders, Racks, Reason, Replicas
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.sticky import Chance, chance
 from producer.errors import RackWarning
-from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.produce_interpreted import Deliveries, Destinations, Kind
+from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.traffic_counts import Count, Flow, Traffic, summarise
 
 

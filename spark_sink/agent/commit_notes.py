@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow.fs as pa_fs
 
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_transactions import our_note
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.positions import existing

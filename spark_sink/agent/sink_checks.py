@@ -23,14 +23,14 @@ from spark_sink.checks import (
 )
 from spark_sink.errors import OptionError, StartError
 from spark_sink.fetch.raw_columns import arrow_schema
-from spark_sink.formats.bad_rows import good_schema
+from spark_sink.formats.quarantined_rows import good_schema
 from spark_sink.kafka.group_lag import admin
 from spark_sink.lake.iceberg.partition_terms import check_terms
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.parquet_landing import KEYS, check_partition_columns
 from spark_sink.lake.table_storage import PLACEHOLDER, local_path
-from spark_sink.options.decoder_factory import make_value_decoder
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.options.value_decoders import make_value_decoder
 from spark_sink.options.value_format import TABLE_SCHEMA
 from spark_sink.sink.rows_by_table import landed_schema
 from spark_sink.sink.sink_options import SinkOptions

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import SchemaError, TableError, plain
-from spark_sink.formats.bad_rows import base_of
+from spark_sink.formats.quarantined_rows import base_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.iceberg.catalogs import is_absent, local_warehouse
 from spark_sink.lake.parquet_landing import normal_schema

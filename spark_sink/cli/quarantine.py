@@ -95,7 +95,7 @@ def show(  # noqa: PLR0913, PLR0917 -- each is a flag
     as_json: _Json = False,
 ) -> None:
     """Show quarantined records in full, with the reason."""
-    from spark_sink.formats.bad_rows import python_rows  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.formats.quarantined_rows import python_rows  # noqa: PLC0415 -- pyarrow and deltalake load slowly
     from spark_sink.sink.quarantine_listing import lowest  # noqa: PLC0415 -- as above
 
     wanted = {"topic": topic, "partition": partition, "offset": offset}

@@ -24,7 +24,7 @@ from assignors.scaling import WorkersFeed
 from spark_sink.errors import OptionError
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.fleet_settings import FleetSettings
-from spark_sink.fleet.light_ingestion import LightIngestion, Surroundings
+from spark_sink.fleet.ingestion_without_spark import LightIngestion, Surroundings
 from spark_sink.fleet.periodic_reports import start_reports, write_status
 from spark_sink.fleet.quarantine_counts import Quarantined
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings

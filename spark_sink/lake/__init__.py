@@ -15,12 +15,12 @@
 * `landed_files`: refuses to commit files that VACUUM has removed.
 * `row_group_budget`: one budget of memory for the rows that a task's open files hold.
 * `row_spans`: finds the offsets of each partition in some rows.
-* `row_floors`: selects the rows of a file at or above an offset of their partition.
+* `rows_above_offset`: selects the rows of a file at or above an offset of their partition.
 * `schema_fit`: checks whether rows fit a table.
 * `compaction`: compacts small files, one writer at a time.
 * `file_rewrite`: chooses and compacts small files; rewrites a file without some of its rows.
 * `fenced_replacement`: replaces files in one commit, if all of them are still in the table.
-* `rewrite_lineage`: finds files that an OPTIMIZE doubled, from the log only.
+* `optimize_doubles`: finds files that an OPTIMIZE doubled, from the log only.
 * `delta_files`: data files of a Delta table read one by one, and replaced without some of their rows.
 * `double_rows`: finds rows that are in a table twice.
 * `table_repair`: removes double rows from a table.

@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_writes import refuse_overwriting_store
@@ -39,7 +39,7 @@ from spark_sink.lake.positions import (
     rewound,
 )
 from spark_sink.lake.restored_tables import refuse_restored
-from spark_sink.lake.row_floors import above
+from spark_sink.lake.rows_above_offset import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri

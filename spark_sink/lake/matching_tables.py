@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow.fs as pa_fs
 
 from spark_sink.errors import OptionError, TableError
-from spark_sink.formats.bad_rows import SUFFIX, base_of
+from spark_sink.formats.quarantined_rows import SUFFIX, base_of
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.matching_names import tables_of_topics
 from spark_sink.lake.iceberg.stored_rows import open_stored

@@ -1,7 +1,7 @@
 """Finds tables whose positions are ahead of their rows, because a RESTORE keeps positions."""
 
 from spark_sink.errors import TableError
-from spark_sink.formats.bad_rows import base_of
+from spark_sink.formats.quarantined_rows import base_of
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.positions import FORMER_REWOUND, beginning, parse_positions, rewound
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_files import DeltaFiles
 from spark_sink.lake.double_rows import DoubleRows, find_doubles
 from spark_sink.lake.iceberg.ancestry import REPAIR

@@ -3,7 +3,7 @@
 * `texts`: Spark's option texts read as numbers, times, sizes, flags, words and JSON.
 * `batch_limits`: how much a batch reads, and how long a small one waits.
 * `source_options`: the options of the source.
-* `value_format`: the format and the schema of values; `decoder_factory`: their decoders.
+* `value_format`: the format and the schema of values; `value_decoders`: their decoders.
 * `topic_decoders`: the decoders of a writer's topics; `latest_schemas`: those of the newest schemas, while it writes.
 * `starting_offsets`: where reading begins, and where a batch read ends.
 * `fetch_settings`: settings of a task's reading.

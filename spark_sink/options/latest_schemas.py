@@ -10,7 +10,7 @@ import structlog
 
 from spark_sink.errors import FetchError
 from spark_sink.formats import Decoder
-from spark_sink.options.decoder_factory import make_value_decoder
+from spark_sink.options.value_decoders import make_value_decoder
 from spark_sink.options.value_format import ValueFormat
 
 EVERY_S = 60.0

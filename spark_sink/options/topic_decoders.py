@@ -4,8 +4,8 @@ from dataclasses import replace
 from threading import Lock
 
 from spark_sink.formats import Decoder
-from spark_sink.options.decoder_factory import make_value_decoder
 from spark_sink.options.latest_schemas import LatestSchemas
+from spark_sink.options.value_decoders import make_value_decoder
 from spark_sink.options.value_format import TOPIC, ValueFormat
 
 

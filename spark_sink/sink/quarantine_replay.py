@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
-from spark_sink.formats.bad_rows import SCHEMA
+from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.iceberg.replayed_rows import IcebergReplay

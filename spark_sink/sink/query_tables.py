@@ -10,8 +10,8 @@ from functools import cache, partial
 import pyarrow as pa
 
 from spark_sink.errors import OffsetError, TableError
-from spark_sink.formats.bad_rows import good_schema, quarantine_of
 from spark_sink.formats.json_evolution import agreed_columns
+from spark_sink.formats.quarantined_rows import good_schema, quarantine_of
 from spark_sink.lake.positions import positions
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_table

@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.formats import Decoder, decoded_schema
-from spark_sink.formats.bad_rows import SCHEMA as QUARANTINE_SCHEMA
-from spark_sink.formats.bad_rows import good_schema, quarantine_of, split
+from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
+from spark_sink.formats.quarantined_rows import good_schema, quarantine_of, split
 from spark_sink.formats.variant_type import with_variants
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.parquet_landing import Landing, normal_schema

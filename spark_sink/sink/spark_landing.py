@@ -26,8 +26,8 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from assignors.hashing import hash64
 from spark_sink.errors import OptionError
-from spark_sink.formats.bad_rows import COLUMN, REASON, good_schema, quarantine_of, split
-from spark_sink.formats.bad_rows import SCHEMA as QUARANTINE_SCHEMA
+from spark_sink.formats.quarantined_rows import COLUMN, REASON, good_schema, quarantine_of, split
+from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.lake.adopted_files import describe_written
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import Landing, storage_errors

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from spark_sink.errors import OptionError
-from spark_sink.formats.bad_rows import refuse_quarantine_name
+from spark_sink.formats.quarantined_rows import refuse_quarantine_name
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.table_storage import PLACEHOLDER, table_uri, with_name
 

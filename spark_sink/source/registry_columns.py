@@ -14,8 +14,8 @@ import structlog
 
 from spark_sink.errors import TableError
 from spark_sink.formats import Decoder
-from spark_sink.options.decoder_factory import make_value_decoder
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.options.value_decoders import make_value_decoder
 from spark_sink.sink.newer_schema import new_columns, why_not
 from spark_sink.sink.rows_by_table import landed_schema
 from spark_sink.sink.sink_options import SinkOptions

@@ -7,8 +7,8 @@ import structlog
 
 from spark_sink.errors import OptionError
 from spark_sink.formats import Decoder
-from spark_sink.options.decoder_factory import make_value_decoder
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.options.value_decoders import make_value_decoder
 from spark_sink.options.value_format import TABLE_SCHEMA
 from spark_sink.ranges.batch_offset import Range
 

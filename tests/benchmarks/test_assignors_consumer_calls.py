@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from assignors import GroupConsumer, HRWAssignor
-from assignors.consumer.configuration import FETCHING
+from assignors.consumer.split_configuration import FETCHING
 from spark_sink.demo.cluster import Cluster
 from tests.benchmarks.assignors_report import save
 

@@ -20,7 +20,7 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPartition
 
 from assignors import GroupConsumer, HRWAssignor
-from assignors.consumer.configuration import FETCHING
+from assignors.consumer.split_configuration import FETCHING
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.flights import load_flights
 from tests.benchmarks.assignors_report import save

@@ -165,7 +165,7 @@ def test_worker_caps_by_search_beside_the_optimum(monkeypatch: pytest.MonkeyPatc
         settings: dict[str, Any] = {"workers": scenario.workers, "epsilon": scenario.epsilon}
         best = scenario.goals_of(plan(scenario.topics, scenario.members, **settings))
         with monkeypatch.context() as as_large:
-            as_large.setattr("assignors.planner.plan.is_small", lambda _: False)
+            as_large.setattr("assignors.planner.assign_partitions.is_small", lambda _: False)
             made = plan(scenario.topics, scenario.members, **settings)
         goals = scenario.goals_of(made)
         kind = "same" if goals == best else "loads less even" if goals[:2] != best[:2] else "moved more"

@@ -11,7 +11,7 @@ import spark_sink.sink.compare_and_swap as compare_module
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_commit as quarantine_module
 from spark_sink.errors import TableError
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.ranges.batch_offset import Offset, Range

@@ -21,7 +21,7 @@ import spark_sink.sink.quarantine_replay as replay_module
 import spark_sink.sink.rewind_commit as commit_module
 import spark_sink.sink.rows_by_table as rows_module
 import spark_sink.sink.taken_records as taken_module
-from spark_sink.formats.bad_rows import SUFFIX, quarantine_of, split
+from spark_sink.formats.quarantined_rows import SUFFIX, quarantine_of, split
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.positions import replays

@@ -7,7 +7,7 @@
 * `snapshot_commit`: one commit that is never retried: data files, positions, and the assertions.
 * `read_transaction`: a transaction that does not copy the metadata at each look.
 * `ancestry`: detects a table that was rolled back or replaced.
-* `former_positions`: what the metadata of a rolled back table says of its former positions.
+* `rolled_back_positions`: what the metadata of a rolled back table says of its former positions.
 * `state_commit`: sets positions and replaces files in one commit, for a rewind.
 * `data_entries`: data files as entries of a manifest.
 * `columns`: columns and field ids.
@@ -22,8 +22,8 @@
 * `small_files`: which files are joined into larger ones.
 * `compaction`: joins them.
 * `file_replacement`: replaces files in one commit that asserts the snapshot with all of them.
-* `merging_producer`: the snapshot that adds files, by pyiceberg.
-* `replacing_producer`: the snapshot of that commit, by pyiceberg.
+* `added_files_snapshot`: the snapshot that adds files, by pyiceberg.
+* `replaced_files_snapshot`: the snapshot of that commit, by pyiceberg.
 * `file_scan`: reads data files with pyiceberg, without its change of nulls.
 * `stored_files`: data files read one by one, and written again without some of their rows.
 """

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.added_columns import add_columns, refuse_ambiguous
 from spark_sink.lake.iceberg.ancestry import NOTE, refuse_lost_positions, refuse_other_past, refuse_recreated
@@ -32,7 +32,7 @@ from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
 from spark_sink.lake.landed_files import refuse_missing
 from spark_sink.lake.parquet_landing import Landing, storage_errors
-from spark_sink.lake.row_floors import above
+from spark_sink.lake.rows_above_offset import above
 from spark_sink.lake.schema_fit import fit_schema
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_storage import Storage

@@ -89,8 +89,8 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
 def _producer(transaction: "Transaction", prepared: Prepared) -> "_SnapshotProducer[Any]":
     from pyiceberg.table.snapshots import Operation  # noqa: PLC0415 -- loads slowly
 
-    from spark_sink.lake.iceberg.merging_producer import AddFiles  # noqa: PLC0415 -- imports pyiceberg
-    from spark_sink.lake.iceberg.replacing_producer import RemoveFiles, ReplaceFiles  # noqa: PLC0415 -- as above
+    from spark_sink.lake.iceberg.added_files_snapshot import AddFiles  # noqa: PLC0415 -- imports pyiceberg
+    from spark_sink.lake.iceberg.replaced_files_snapshot import RemoveFiles, ReplaceFiles  # noqa: PLC0415 -- as above
 
     summary, files = dict(prepared.summary), transaction._table.io  # noqa: SLF001 -- as `update_snapshot`
     if not prepared.removed:

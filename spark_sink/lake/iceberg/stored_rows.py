@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.iceberg.ancestry import refuse_lost_positions, refuse_other_past
 from spark_sink.lake.iceberg.catalogs import identifier, open_catalog
 from spark_sink.lake.iceberg.data_entries import location

@@ -20,7 +20,7 @@ from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperatio
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
+from assignors.scaling.workers_records import ScaledTopic, WorkersRecord
 from assignors.scaling.workers_topic_client import WorkersPublisher
 from spark_sink.claimed import ClaimedSettings
 from spark_sink.claimed import build as build_job

@@ -15,7 +15,7 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.errors import DeadLetterError
-from spark_sink.formats.bad_rows import SCHEMA, quarantine_of
+from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
 from spark_sink.sink.dead_letter_records import letter, wire_bytes
 from spark_sink.sink.dead_letters import Publisher, Sent
 from tests.integration.spark_sink.conftest import MakeTopic

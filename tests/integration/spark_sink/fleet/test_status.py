@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
+from assignors.scaling.workers_records import ScaledTopic, WorkersRecord
 from assignors.scaling.workers_topic_client import WorkersPublisher
 from spark_sink.demo.cluster import Cluster
 from tests.integration.spark_sink.fleet.fleet_process import (

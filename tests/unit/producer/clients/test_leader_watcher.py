@@ -16,7 +16,7 @@ from producer.clients.client_statistics import Statistics
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.sticky import chance
-from producer.partitioning.partition_choice import TopicPartitioner
+from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
 from producer.topology import Topology, read_leaders_of

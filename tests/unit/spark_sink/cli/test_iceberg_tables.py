@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from spark_sink.cli import main
-from spark_sink.formats.bad_rows import SCHEMA as QUARANTINE_SCHEMA
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.table_contract import Change, Quarantined
 from spark_sink.ranges.batch_offset import TopicPartition

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from spark_sink.formats import Decoder, JsonDecoder, Registry, VariantDecoder, decode_batch
-from spark_sink.formats.bad_rows import COLUMN
+from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.formats.registry_decoders import AvroDecoder, given_avro
 from tests.unit.spark_sink.formats.examples import raw
 

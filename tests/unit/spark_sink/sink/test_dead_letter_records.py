@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_sink.formats.bad_rows import SCHEMA, python_rows
+from spark_sink.formats.quarantined_rows import SCHEMA, python_rows
 from spark_sink.sink.dead_letter_records import Letter, letter, stub, wire_bytes
 from tests.unit.spark_sink.sink.test_dead_letters import ROW
 

@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_sink.errors import DeadLetterError
-from spark_sink.formats.bad_rows import SCHEMA, quarantine_of
+from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink import dead_letters as module
 from spark_sink.sink.dead_letter_progress import Published, decode, decode_key, encode_key

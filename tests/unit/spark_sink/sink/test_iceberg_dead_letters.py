@@ -8,7 +8,7 @@ import pytest
 from spark_sink.cli import main
 from spark_sink.cli import quarantine as command
 from spark_sink.errors import TableError
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.iceberg.catalogs import identifier
 from spark_sink.lake.table_storage import Storage
 from spark_sink.sink import quarantine_version

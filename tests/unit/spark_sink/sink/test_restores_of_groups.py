@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from spark_sink.errors import TableError
-from spark_sink.formats.bad_rows import COLUMN, quarantine_of
+from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.position_rewind import rewind

@@ -14,7 +14,7 @@ from spark_sink.cli.quarantine import register
 from spark_sink.errors import OptionError, SchemaError, SparkSinkError, TableError
 from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.formats.bad_rows import COLUMN, quarantine_of
+from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_repair import repair
 from spark_sink.lake.verification import verify

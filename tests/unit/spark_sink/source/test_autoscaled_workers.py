@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from assignors.planner.worker_caps import Workers
 from assignors.scaling import ScaledTopic, WorkersRecord
-from assignors.scaling.workers_topic import encode, encode_key
+from assignors.scaling.workers_records import encode, encode_key
 from producer.testing import MockCluster
 from spark_sink.source.autoscaled_workers import FollowedWorkers, above
 

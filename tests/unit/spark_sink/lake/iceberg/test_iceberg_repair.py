@@ -10,7 +10,7 @@ import pytest
 
 from spark_sink.cli import main
 from spark_sink.errors import TableError
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake import table_repair
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg import file_replacement, small_files, snapshot_commit, stored_files

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.scaling.workers_topic import (
+from assignors.scaling.workers_records import (
     ScaledTopic,
     WorkersRecord,
     decode,

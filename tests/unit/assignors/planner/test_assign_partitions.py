@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors import BoundError, Member, NodesError, Plan, StrategyError, Topic, TopicError, WorkersError, plan
+from assignors.planner.assign_partitions import EXACT_CELLS
 from assignors.planner.balance.large_groups import topic_by_topic_plan
-from assignors.planner.plan import EXACT_CELLS
 from assignors.testing import random_scenario
 
 FLAGS = ["equal", "weights", "racks", "capped"]
@@ -230,7 +230,7 @@ def test_groups_too_large_for_exact_counts_are_still_valid_and_even(
     workers: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Above the limit one pass plans: everything is given, caps hold, a stable group keeps its partitions."""
-    monkeypatch.setattr("assignors.planner.plan.EXACT_CELLS", 0)
+    monkeypatch.setattr("assignors.planner.assign_partitions.EXACT_CELLS", 0)
     rng = random.Random(5)
     topics = [Topic(f"t{i:02d}", rng.randint(0, 9)) for i in range(30)]
     names = [t.name for t in topics]
@@ -251,11 +251,11 @@ def test_the_exact_plan_ends_above_its_limit(monkeypatch: pytest.MonkeyPatch) ->
     docs/how-to/broker.md states this limit, and the lower one of the planner in Java.
     """
     by_topic = Mock(side_effect=topic_by_topic_plan)
-    monkeypatch.setattr("assignors.planner.plan.topic_by_topic_plan", by_topic)
+    monkeypatch.setattr("assignors.planner.assign_partitions.topic_by_topic_plan", by_topic)
     topics = [Topic("a", 4), Topic("b", 4), Topic("c", 4)]  # three sets of subscribers: three kinds
     members = [Member("x", frozenset("ab")), Member("y", frozenset("bc"))]
     for limit, calls in ((6, 0), (5, 1)):
-        monkeypatch.setattr("assignors.planner.plan.EXACT_CELLS", limit)
+        monkeypatch.setattr("assignors.planner.assign_partitions.EXACT_CELLS", limit)
         assert sum(plan(topics, members).loads.values()) == 12
         assert by_topic.call_count == calls
     said = " ".join((Path(__file__).parents[4] / "docs/how-to/broker.md").read_text().split())

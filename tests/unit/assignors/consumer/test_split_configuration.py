@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from assignors import MembershipError
-from assignors.consumer.configuration import read
 from assignors.consumer.consumer_errors import ArgumentError
+from assignors.consumer.split_configuration import read
 
 LEAST = {"bootstrap.servers": "a:1,b:2", "group.id": "g"}
 
