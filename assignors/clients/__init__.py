@@ -1,6 +1,7 @@
 """Code that every Kafka client of these packages needs.
 
 * `property_names`: librdkafka's properties under kafka-python's names.
+* `kafka_python_security`: certificates, keystores and tokens for kafka-python's clients.
 * `addresses`: addresses without secrets, for messages.
 * `client_creation`: clients of confluent-kafka from a user's properties.
 * `unreachable`: the reason why brokers do not answer.

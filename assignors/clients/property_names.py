@@ -15,6 +15,7 @@ KAFKA_PYTHON_NAMES: Final[Mapping[str, str]] = {
     "socket.timeout.ms": "request_timeout_ms",
     "ssl.ca.location": "ssl_cafile",
     "ssl.certificate.location": "ssl_certfile",
+    "ssl.cipher.suites": "ssl_ciphers",
     "ssl.crl.location": "ssl_crlfile",
     "ssl.key.location": "ssl_keyfile",
     "ssl.key.password": "ssl_password",
@@ -31,8 +32,13 @@ def kafka_python_settings(kafka: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         kafka: at least `bootstrap.servers`.
+
+    Raises:
+        MembershipError: a certificate, a key or a keystore cannot be read.
     """
     from kafka import KafkaConsumer  # noqa: PLC0415 -- tasks need the names and have no such client
+
+    from assignors.clients.kafka_python_security import kafka_python_security  # noqa: PLC0415 -- as above
 
     config: dict[str, Any] = {}
     for name, value in kafka.items():
@@ -42,7 +48,7 @@ def kafka_python_settings(kafka: Mapping[str, Any]) -> dict[str, Any]:
     if "security_protocol" in config:
         config["security_protocol"] = str(config["security_protocol"]).upper()
     config["bootstrap_servers"] = str(kafka["bootstrap.servers"]).split(",")
-    return config
+    return config | kafka_python_security(kafka)
 
 
 def refused_property(error: Exception, kafka: Mapping[str, Any]) -> str:

@@ -5,8 +5,7 @@
   compiler at the build, `quick_step_interpreted` if not.
 * `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `cancelled_reads`: the records of a
   call whose task is cancelled.
-* `split_configuration`: one configuration split for both clients; `member_security`: certificates and tokens of
-  the member.
+* `split_configuration`: one configuration split for both clients.
 * `subscription`: names and patterns; `topic_errors`: their errors as messages; `group_errors`: those of the group.
 * `rebalance_handling`: the membership and its rebalances; `assigned_partitions`: their effects on fetching;
   `on_assign_choice`: what the program chose in `on_assign`; `manual_assignment`: partitions that it assigns itself.

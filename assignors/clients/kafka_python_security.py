@@ -1,4 +1,4 @@
-"""TLS and OAuth of the member: translates librdkafka's texts and callbacks into kafka-python's settings."""
+"""TLS and OAuth for kafka-python's clients: translates what librdkafka takes and kafka-python does not."""
 
 import ssl
 import threading
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from assignors.consumer.consumer_errors import ArgumentError
+from assignors.errors import MembershipError
 
 _CONTEXT: Final = (
     "enable.ssl.certificate.verification",
@@ -19,19 +19,23 @@ _CONTEXT: Final = (
     "ssl.key.pem",
     "ssl.keystore.location",
 )
+_PROBE: Final = "probe"  # librdkafka's word for the usual places
 _RENEW: Final = 0.8  # of a token's life, as in librdkafka
 
 
-def member_security(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of kafka-python's consumer for certificates as text, keystores and tokens.
+def kafka_python_security(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings for certificates as text or in a folder, keystores and tokens.
+
+    Args:
+        config: librdkafka's properties.
 
     Raises:
-        ArgumentError: a certificate, a key or a keystore cannot be read.
+        MembershipError: a certificate, a key or a keystore cannot be read.
     """
     found: dict[str, Any] = {}
     if str(config.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
         found["ssl_check_hostname"] = False
-    if any(name in config for name in _CONTEXT):
+    if any(name in config for name in _CONTEXT) or _is_no_file(config.get("ssl.ca.location")):
         found["ssl_context"] = _context(config)
     if (callback := config.get("oauth_cb")) is not None:
         found["sasl_oauth_token_provider"] = TokenProvider(callback, str(config.get("sasl.oauthbearer.config", "")))
@@ -79,23 +83,30 @@ def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     try:
+        if ciphers := config.get("ssl.cipher.suites"):
+            context.set_ciphers(str(ciphers))
         _trust(context, config)
         _identify(context, config)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError; neither contains the text of a key
         named = ", ".join(sorted(name for name in config if name.startswith("ssl.")))
-        raise ArgumentError(f"certificates or keys cannot be read ({named}): {error}") from error
+        raise MembershipError(f"certificates or keys cannot be read ({named}): {error}") from error
     return context
+
+
+def _is_no_file(location: object) -> bool:
+    """Return whether this is a folder of certificates, or stands for the system's own; kafka-python takes files."""
+    return bool(location) and (str(location) == _PROBE or Path(str(location)).is_dir())
 
 
 def _trust(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
     location, text = config.get("ssl.ca.location"), config.get("ssl.ca.pem")
-    if location:
+    if location and location != _PROBE:
         path = Path(str(location))
         context.load_verify_locations(**{"capath" if path.is_dir() else "cafile": str(path)})
+    elif not text:
+        context.load_default_certs()
     if text:
         context.load_verify_locations(cadata=str(text))
-    if not location and not text:
-        context.load_default_certs()
     if crl := config.get("ssl.crl.location"):
         context.load_verify_locations(str(crl))
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
@@ -131,7 +142,7 @@ def _from_keystore(path: Path, password: object) -> tuple[bytes, bytes]:
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 -- only keystores need it
         from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 -- as above
     except ImportError as error:
-        raise ArgumentError(
+        raise MembershipError(
             f"ssl.keystore.location={str(path)!r}: a keystore needs `pip install 'kafka-azimuth[keystore]'`, or give "
             "ssl.certificate.location and ssl.key.location"
         ) from error
