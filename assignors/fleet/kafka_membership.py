@@ -1,4 +1,3 @@
-# ruff: noqa: SLF001 - the time of the last heartbeat is inside kafka-python's coordinator
 """Membership by Kafka's own group protocol: a group without topics on the home cluster, so no other server is needed.
 
 Members identify themselves in their user data. The leader computes the view and sends it to all members as the
@@ -318,8 +317,7 @@ class KafkaMembers:
             return
         heard_s = state.heard_s or 0.0
         if self._heard:  # the clock of a member that has not joined begins with the member
-            heartbeat = member._consumer._coordinator.heartbeat
-            heard_s = max(heartbeat.last_receive, heartbeat.last_reset)
+            heard_s = member.answered_s
             self._cell.change(heard_s=heard_s)
         standing = self._standing(heard_s)
         if standing is Standing.MEMBER:

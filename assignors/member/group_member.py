@@ -189,6 +189,12 @@ class GroupMember:
         """The error that ended the membership, None while it continues."""
         return self._cell.failed
 
+    @property
+    def answered_s(self) -> float:
+        """When the coordinator answered last, or the wait for it began, in seconds of `time.monotonic`."""
+        heartbeat = self._consumer._coordinator.heartbeat
+        return float(max(heartbeat.last_receive, heartbeat.last_reset))
+
     def ownership(self) -> Ownership:
         """The present ownership; never waits."""
         return self._cell.value

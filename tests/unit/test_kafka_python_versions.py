@@ -35,6 +35,9 @@ def test_a_version_that_is_not_allowed_may_fail(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Else the bound in pyproject.toml could not leave out what does not work."""
+    specifier = script.allowed_versions(ROOT / "pyproject.toml").specifier
+    assert not specifier.contains("3.1.0")
+    assert not specifier.contains("4.0.0")
     allowed = max(
         one for one in script.released(ANSWER) if one in script.allowed_versions(ROOT / "pyproject.toml").specifier
     )

@@ -89,6 +89,14 @@ def private_names(path: Path) -> Iterator[str]:
                 yield str(name.value)
 
 
+def test_no_other_package_reaches_into_a_client_of_kafka_python() -> None:
+    """`fleet` once read the heartbeat of a member's coordinator."""
+    listed = {name for names in internals.NAMES.values() for name in names}
+    elsewhere = [path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).parts[0] not in ADAPTERS]
+    found = {path.name: names for path in elsewhere if (names := listed.intersection(private_names(path)))}
+    assert not found
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_other_module_names_what_kafka_python_keeps_private(folder: str) -> None:
     """For a new version of kafka-python only one module has to be reviewed, not twenty."""

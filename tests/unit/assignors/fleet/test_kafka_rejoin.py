@@ -26,7 +26,11 @@ class Member:
         self.failed: Exception | None = None
         self.fatal = False
         self.heartbeat = SimpleNamespace(last_receive=-1.0, last_reset=time.monotonic())
-        self._consumer = SimpleNamespace(_coordinator=SimpleNamespace(heartbeat=self.heartbeat))
+
+    @property
+    def answered_s(self) -> float:
+        """When the broker answered last."""
+        return float(max(self.heartbeat.last_receive, self.heartbeat.last_reset))
 
     def start(self) -> "Member":
         """Connect, or not."""
