@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, TopicPartition
 
 from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError
 from tests.integration.assignors.conftest import Topics
@@ -105,3 +105,35 @@ def test_a_program_that_asks_for_nothing_leaves(topics: Topics, name: str) -> No
         assert error.code() == KafkaError._MAX_POLL_EXCEEDED
         read(one, 3, timeout_s=30)
         assert lost == [3]
+
+
+def test_a_newer_member_of_the_same_instance_ends_the_consumer(topics: Topics, name: str) -> None:
+    """Two programs with one `group.instance.id` would take turns; the older one can neither read nor commit."""
+    static = {"group.instance.id": "one"}
+    with consumer(topics, **static) as older:
+        older.subscribe([name])
+        read(older, 3)
+        with consumer(topics, **static) as newer:
+            newer.subscribe([name])
+            until = time.monotonic() + 60
+            ended: KafkaException | None = None
+            found: list[Message] = []
+            while ended is None or len(found) < 3 * RECORDS - 3:
+                assert time.monotonic() < until, (ended, len(found))
+                if (message := newer.poll(0.05)) is not None and message.error() is None:
+                    found.append(message)
+                try:
+                    older.poll(0.05)
+                except KafkaException as error:
+                    ended = error
+            assert ended.args[0].code() == KafkaError.FENCED_INSTANCE_ID
+            for call in (lambda: older.poll(0.1), lambda: older.consume(10, 0.1)):
+                with pytest.raises(KafkaException) as again:
+                    call()
+                assert again.value.args[0].code() == KafkaError.FENCED_INSTANCE_ID
+            with pytest.raises(MembershipError):
+                older.commit(offsets=[TopicPartition(name, 0, 1)], asynchronous=False)
+            begun = time.monotonic()
+            older.close()
+            assert time.monotonic() - begun < 20
+            assert len(newer.assignment()) == 3
