@@ -137,3 +137,20 @@ def test_a_newer_member_of_the_same_instance_ends_the_consumer(topics: Topics, n
             older.close()
             assert time.monotonic() - begun < 20
             assert len(newer.assignment()) == 3
+
+
+def test_a_name_that_no_topic_can_have_is_an_error_of_that_topic_only(topics: Topics, name: str) -> None:
+    """A text without `^` is a name, so an old pattern ends here; the other topics are read."""
+    with consumer(topics) as one:
+        one.subscribe([name, r"flights\..*"])
+        until = time.monotonic() + 30
+        records, errors = 0, dict[str | None, int]()
+        while records < 3 * RECORDS or not errors:
+            assert time.monotonic() < until, (records, errors)
+            if (message := one.poll(0.1)) is None:
+                continue
+            if (error := message.error()) is None:
+                records += 1
+            else:
+                errors[message.topic()] = error.code()
+    assert errors == {r"flights\..*": KafkaError.TOPIC_EXCEPTION}
