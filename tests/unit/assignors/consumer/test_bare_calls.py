@@ -28,6 +28,11 @@ def _config(bench: Bench) -> dict[str, object]:
     return {"bootstrap.servers": bench.cluster.bootstrap_servers, "group.id": "own", "log_level": 0}
 
 
+def constructed(**more: object) -> Case:
+    """A consumer of a configuration with these as they are, or its error."""
+    return lambda bench: attempt(lambda: bench.kind({**_config(bench), **more}).close())
+
+
 CASES: dict[str, Case] = {
     "poll without a subscription": calls("poll", 0.01),
     "consume without a subscription": calls("consume", 1, 0.01),
@@ -102,7 +107,28 @@ CASES |= {
     "truth": lambda bench: bool(bench.make()),
     "equality": lambda bench: bench.make() == bench.make(),
     "a subclass": lambda bench: attempt(lambda: type("Own", (bench.kind,), {})(_config(bench)).close()),
-    "a logger in the configuration": lambda bench: attempt(lambda: bench.make(logger=logging.getLogger("l")).close()),
+    "a logger in the configuration": constructed(logger=logging.getLogger("l")),
+    "None as a logger in the configuration": constructed(logger=None),
+    "properties as keywords": lambda bench: attempt(lambda: bench.kind(**_config(bench)).close()),
+    "keywords besides a configuration": lambda bench: attempt(
+        lambda: bench.kind(_config(bench), **{"client.id": "c"}).close()
+    ),
+    "keywords that override a configuration": lambda bench: attempt(
+        lambda: bench.kind({**_config(bench), "auto.offset.reset": "no"}, **{"auto.offset.reset": "earliest"}).close()
+    ),
+    "a deprecated configuration of topics": constructed(**{"default.topic.config": {"auto.offset.reset": "earliest"}}),
+    "servers under their other name": lambda bench: attempt(
+        lambda: bench.kind({"metadata.broker.list": bench.cluster.bootstrap_servers, "group.id": "own"}).close()
+    ),
+}
+CASES |= {
+    f"{given!r} as {name}": constructed(**{name: given})
+    for name in ("error_cb", "stats_cb", "throttle_cb", "oauth_cb", "on_commit")
+    for given in (5, None)
+}
+CASES |= {
+    f"{name}={given!r}": constructed(**{name: given})
+    for name, given in {"enable.partition.eof": "no way", "isolation.level": "dirty", "client.rack": 5}.items()
 }
 for _name, _value in {
     "enable.auto.commit": "yes",
