@@ -16,15 +16,20 @@ _CONTEXT: Final = (
     "enable.ssl.certificate.verification",
     "ssl.ca.pem",
     "ssl.certificate.pem",
+    "ssl.cipher.suites",  # kafka-python reads its own setting for them, and ignores it
+    "ssl.crl.location",  # kafka-python gives it to Python under a name that does not exist
     "ssl.key.pem",
     "ssl.keystore.location",
 )
-_PROBE: Final = "probe"  # librdkafka's word for the usual places
+_TLS: Final = frozenset({"ssl", "sasl_ssl"})
+_PROBE: Final = "probe"  # librdkafka's word for the places where systems keep their certificates
 _RENEW: Final = 0.8  # of a token's life, as in librdkafka
 
 
 def kafka_python_security(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for certificates as text or in a folder, keystores and tokens.
+    """Return the settings of kafka-python's consumer for tokens, and for TLS where kafka-python reads other things.
+
+    As in librdkafka, certificates and keys are read only if security.protocol needs them.
 
     Args:
         config: librdkafka's properties.
@@ -35,7 +40,7 @@ def kafka_python_security(config: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if str(config.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
         found["ssl_check_hostname"] = False
-    if any(name in config for name in _CONTEXT) or _is_no_file(config.get("ssl.ca.location")):
+    if _needs_context(config):
         found["ssl_context"] = _context(config)
     if (callback := config.get("oauth_cb")) is not None:
         found["sasl_oauth_token_provider"] = TokenProvider(callback, str(config.get("sasl.oauthbearer.config", "")))
@@ -74,6 +79,23 @@ class TokenProvider(AbstractTokenProvider):
         return dict(self._given[has_extensions]) if len(self._given) > has_extensions else {}
 
 
+def _needs_context(config: Mapping[str, Any]) -> bool:
+    if str(config.get("security.protocol", "")).lower() not in _TLS:
+        return False
+    # kafka-python takes no folder of certificates.
+    return any(_given(config, name) for name in _CONTEXT) or _finds_authorities(
+        str(config.get("ssl.ca.location") or "")
+    )
+
+
+def _finds_authorities(location: str) -> bool:
+    return location == _PROBE or (location != "" and Path(location).is_dir())
+
+
+def _given(config: Mapping[str, Any], name: str) -> bool:
+    return config.get(name) is not None and config[name] != ""
+
+
 def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -83,30 +105,27 @@ def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     try:
-        if ciphers := config.get("ssl.cipher.suites"):
-            context.set_ciphers(str(ciphers))
         _trust(context, config)
         _identify(context, config)
+        if _given(config, "ssl.cipher.suites"):
+            context.set_ciphers(str(config["ssl.cipher.suites"]))
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError; neither contains the text of a key
         named = ", ".join(sorted(name for name in config if name.startswith("ssl.")))
         raise MembershipError(f"certificates or keys cannot be read ({named}): {error}") from error
     return context
 
 
-def _is_no_file(location: object) -> bool:
-    """Return whether this is a folder of certificates, or stands for the system's own; kafka-python takes files."""
-    return bool(location) and (str(location) == _PROBE or Path(str(location)).is_dir())
-
-
 def _trust(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
     location, text = config.get("ssl.ca.location"), config.get("ssl.ca.pem")
-    if location and location != _PROBE:
+    location = None if location == _PROBE else location
+    if location:
         path = Path(str(location))
         context.load_verify_locations(**{"capath" if path.is_dir() else "cafile": str(path)})
-    elif not text:
-        context.load_default_certs()
     if text:
-        context.load_verify_locations(cadata=str(text))
+        # Comments between certificates may have other letters, which Python refuses and OpenSSL skips.
+        context.load_verify_locations(cadata=str(text).encode("ascii", "ignore").decode())
+    if not location and not text:
+        context.load_default_certs()
     if crl := config.get("ssl.crl.location"):
         context.load_verify_locations(str(crl))
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
@@ -127,7 +146,7 @@ def _identify(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
 
 
 def _certificate_and_key(config: Mapping[str, Any]) -> tuple[bytes | None, bytes | None]:
-    if "ssl.keystore.location" in config:
+    if _given(config, "ssl.keystore.location"):
         return _from_keystore(Path(str(config["ssl.keystore.location"])), config.get("ssl.keystore.password"))
     found: list[bytes | None] = []
     for name in ("ssl.certificate", "ssl.key"):

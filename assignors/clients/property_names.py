@@ -9,13 +9,13 @@ from assignors.settings.nearest_names import proposal
 CLIENT: Final = "azimuth"
 """`client.id` of a command's clients, unless the user sets one; agents add their names."""
 KAFKA_PYTHON_NAMES: Final[Mapping[str, str]] = {
+    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
     "sasl.mechanisms": "sasl_mechanism",
     "sasl.password": "sasl_plain_password",
     "sasl.username": "sasl_plain_username",
     "socket.timeout.ms": "request_timeout_ms",
     "ssl.ca.location": "ssl_cafile",
     "ssl.certificate.location": "ssl_certfile",
-    "ssl.cipher.suites": "ssl_ciphers",
     "ssl.crl.location": "ssl_crlfile",
     "ssl.key.location": "ssl_keyfile",
     "ssl.key.password": "ssl_password",

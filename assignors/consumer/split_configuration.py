@@ -27,7 +27,6 @@ _SAME: Final = (
     "client.rack",
     "reconnect.backoff.max.ms",
     "reconnect.backoff.ms",
-    "sasl.kerberos.service.name",
     "sasl.mechanism",
     "security.protocol",
 )

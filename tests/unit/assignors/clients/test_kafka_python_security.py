@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from assignors.clients.kafka_python_security import TokenProvider, kafka_python_security
 from assignors.clients.property_names import kafka_python_settings
-from assignors.consumer.split_configuration import read
 from assignors.errors import MembershipError
 
 PEM = serialization.Encoding.PEM
@@ -39,6 +38,7 @@ def test_certificates_as_text_become_a_context(made: tuple[Any, x509.Certificate
     secret = serialization.BestAvailableEncryption(b"secret")
     private = key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, secret).decode()
     config = {
+        "security.protocol": "ssl",
         "ssl.ca.pem": text,
         "ssl.certificate.pem": text,
         "ssl.key.pem": private,
@@ -53,29 +53,15 @@ def test_certificates_as_text_become_a_context(made: tuple[Any, x509.Certificate
     assert "hunter2" not in str(refused.value)
 
 
-@pytest.mark.parametrize("place", ["a folder", "probe"])
-def test_certificates_in_a_folder_or_of_the_system_become_a_context(
-    made: tuple[Any, x509.Certificate], tmp_path: Path, place: str
-) -> None:
-    """Librdkafka takes both; kafka-python would read the folder as a file, and its member reach no broker."""
-    (tmp_path / "ca.pem").write_bytes(made[1].public_bytes(PEM))
-    config = {
-        "bootstrap.servers": "a:1",
-        "security.protocol": "ssl",
-        "ssl.ca.location": str(tmp_path) if place == "a folder" else place,
-        "ssl.cipher.suites": "ECDHE-RSA-AES256-GCM-SHA384",
-    }
-    for settings in (read({"group.id": "g", **config}, {}).member, kafka_python_settings(config)):
-        context = settings["ssl_context"]
-        assert isinstance(context, ssl.SSLContext)
-        assert context.verify_mode is ssl.CERT_REQUIRED
-        assert "ECDHE-RSA-AES256-GCM-SHA384" in {one["name"] for one in context.get_ciphers()}
-
-
 def test_the_clients_of_a_query_get_them_too(made: tuple[Any, x509.Certificate]) -> None:
     """A source's membership and its requests of offsets are kafka-python's; a wrong text is a sentence without it."""
     text = made[1].public_bytes(PEM).decode()
-    config = {"bootstrap.servers": "a:1", "ssl.ca.pem": text, "ssl.endpoint.identification.algorithm": "none"}
+    config = {
+        "bootstrap.servers": "a:1",
+        "security.protocol": "SSL",
+        "ssl.ca.pem": text,
+        "ssl.endpoint.identification.algorithm": "none",
+    }
     found = kafka_python_settings(config)
     assert found["ssl_context"].get_ca_certs()[0]["serialNumber"] == "01"
     assert found["ssl_check_hostname"] is False
@@ -89,10 +75,57 @@ def test_a_keystore_is_read(made: tuple[Any, x509.Certificate], tmp_path: Path) 
     store = tmp_path / "store.p12"
     secret = serialization.BestAvailableEncryption(b"secret")
     store.write_bytes(pkcs12.serialize_key_and_certificates(b"me", key, certificate, None, secret))
-    config = {"ssl.keystore.location": str(store), "ssl.keystore.password": "secret"}
+    config = {"security.protocol": "ssl", "ssl.keystore.location": str(store), "ssl.keystore.password": "secret"}
     assert "ssl_context" in kafka_python_security(config)
     with pytest.raises(MembershipError, match=r"ssl\.keystore\.location"):
         kafka_python_security({**config, "ssl.keystore.password": "wrong"})
+
+
+def test_authorities_are_found_where_librdkafka_finds_them(made: tuple[Any, x509.Certificate], tmp_path: Path) -> None:
+    """kafka-python takes one file: with a folder, or librdkafka's word `probe`, the member could not connect."""
+    authority = made[1].public_bytes(PEM)
+    (tmp_path / "ca.pem").write_bytes(authority)
+    config = {"security.protocol": "sasl_ssl"}
+    for location in (str(tmp_path), "probe"):
+        assert "ssl_context" in kafka_python_security({**config, "ssl.ca.location": location})
+    assert kafka_python_security({**config, "ssl.ca.location": str(tmp_path / "ca.pem")}) == {}
+    commented = "# Autorité de certification\n" + authority.decode()
+    assert len(kafka_python_security({**config, "ssl.ca.pem": commented})["ssl_context"].get_ca_certs()) == 1
+
+
+def test_what_kafka_python_would_drop_reaches_the_connection(
+    made: tuple[Any, x509.Certificate], tmp_path: Path
+) -> None:
+    """Its connection fails with a list of revoked certificates, and offers every cipher whatever the setting is."""
+    key, certificate = made
+    now = dt.datetime.now(dt.UTC)
+    builder = x509.CertificateRevocationListBuilder().issuer_name(certificate.subject)
+    revoked = builder.last_update(now).next_update(now + dt.timedelta(days=1)).sign(key, hashes.SHA256())
+    authorities = tmp_path / "ca.pem"
+    authorities.write_bytes(certificate.public_bytes(PEM))
+    crl = tmp_path / "crl.pem"
+    crl.write_bytes(revoked.public_bytes(PEM))
+    config = {"security.protocol": "ssl", "ssl.ca.location": str(authorities)}
+    context = kafka_python_security({**config, "ssl.crl.location": str(crl)})["ssl_context"]
+    assert context.verify_flags & ssl.VERIFY_CRL_CHECK_LEAF
+    assert context.cert_store_stats() == {"x509": 1, "crl": 1, "x509_ca": 1}
+    cipher = "ECDHE-RSA-AES256-GCM-SHA384"
+    chosen = kafka_python_security({**config, "ssl.cipher.suites": cipher})["ssl_context"].get_ciphers()
+    assert [one["name"] for one in chosen if one["protocol"] != "TLSv1.3"] == [cipher]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param({"security.protocol": "ssl", "ssl.keystore.location": None}, id="none"),
+        pytest.param({"security.protocol": "ssl", "ssl.ca.pem": ""}, id="empty"),
+        pytest.param({"ssl.keystore.location": "/no/such/file"}, id="without TLS"),
+        pytest.param({"security.protocol": "sasl_plaintext", "ssl.ca.pem": "no certificate"}, id="with SASL alone"),
+    ],
+)
+def test_what_no_connection_needs_is_not_read(config: dict[str, Any]) -> None:
+    """A property that is None or empty is not set, and without TLS librdkafka opens no file."""
+    assert kafka_python_security(config) == {}
 
 
 def test_a_token_is_kept_for_most_of_its_life() -> None:

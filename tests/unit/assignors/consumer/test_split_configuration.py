@@ -143,6 +143,12 @@ def test_what_has_another_place_is_refused(config: dict[str, Any], said: str) ->
             {"bootstrap.servers": "a:1, b:2"}, ("bootstrap_servers", ["a:1", "b:2"]), id="servers with blanks"
         ),
         pytest.param({"client.rack": "az-a"}, ("client_rack", "az-a"), id="the rack"),
+        pytest.param(
+            {"sasl.kerberos.service.name": "broker"},
+            ("sasl_kerberos_service_name", "broker"),
+            id="the brokers' name in Kerberos",
+        ),
+        pytest.param({"reconnect.backoff.ms": 100}, ("reconnect_backoff_ms", 100), id="the pause between connections"),
         pytest.param({"socket.timeout.ms": 100}, ("fetch_max_wait_ms", 99), id="a short timeout"),
         pytest.param(
             {"topic.metadata.refresh.interval.ms": -1}, ("metadata_max_age_ms", 2**31 - 1), id="metadata once"
