@@ -110,6 +110,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         logger: logging.Logger | None = None,
         **more: Any,  # noqa: ANN401 -- settings
     ) -> None:
+        if hasattr(self, "_closing"):  # else the first member would stay in the group, without a program
+            raise RuntimeError("this consumer is initialized already")
         _refuse_misspelt(more)
         given = config if more and config is None else split_configuration.checked(config)
         of_client = {} if logger is None else {"logger": logger}

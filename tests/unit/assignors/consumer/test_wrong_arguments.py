@@ -25,3 +25,9 @@ def test_a_wrong_argument_is_refused_with_the_right_one(given: dict[str, Any], s
     with pytest.raises(ArgumentError) as refused:
         GroupConsumer(LEAST, **given)
     assert said in str(refused.value)
+
+
+def test_a_second_initialization_is_refused() -> None:
+    """As by the bare consumer. It made a second member, and left the first one in its group, with its partitions."""
+    with GroupConsumer(LEAST) as one, pytest.raises(RuntimeError, match="initialized already"):
+        one.__init__(LEAST)  # type: ignore[misc]  # wrong on purpose
