@@ -14,7 +14,7 @@ from spark_sink.errors import TableError
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.positions import FORMER_REWOUND, groups, parse_positions, rewound
-from spark_sink.lake.table_storage import Storage, is_delta_table
+from spark_sink.lake.table_storage import Storage
 from spark_sink.ranges.batch_offset import TopicPartition
 
 Target = Callable[[int], int]
@@ -72,7 +72,7 @@ def past_bad_records(
         quarantine, because its records do not say whose they are.
     """
     options = dict(storage or {}) or None
-    if not is_delta_table(quarantine, storage):
+    if not DeltaTable.is_deltatable(quarantine, options):
         return {}
     handle = DeltaTable(quarantine, storage_options=options)
     kept = TransactionLog(quarantine, storage).refresh(handle.version())

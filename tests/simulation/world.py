@@ -18,6 +18,7 @@ import spark_sink.lake.partition_folders as folders_module
 import spark_sink.lake.positions as positions_module
 import spark_sink.lake.quarantine_reader as records_module
 import spark_sink.lake.table_formats as formats_module
+import spark_sink.lake.table_storage as storage_module
 import spark_sink.lake.unwritten_quarantine as named_module
 import spark_sink.sink.compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module
@@ -155,6 +156,7 @@ class World:
             restored_module,
             taken_module,
             records_module,
+            storage_module,
         ):
             yield module, "DeltaTable", table
         for module in (
