@@ -38,8 +38,9 @@ class PartitionCalls:
         """Commit the offset after a record, or these offsets, or the progress of all partitions.
 
         Returns:
-            The committed offsets; without arguments also the partitions that are read and have no progress, with
-            OFFSET_INVALID, unless none has. None if asynchronous: `on_commit` of the configuration is then called.
+            The committed offsets; without arguments also the partitions without progress, with OFFSET_INVALID. If no
+            partition has progress, an empty list. None if asynchronous: `on_commit` of the configuration is then
+            called.
 
         Raises:
             NotOwnedError: a partition is not this member's; nothing was committed (synchronous only).
