@@ -46,19 +46,21 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             consumer.subscribe(["^flights"], on_revoke=lambda one, partitions: one.commit(asynchronous=False))
             messages = consumer.consume(10_000, timeout=1.0)
 
+    docs/how-to/group-consumer.md describes the differences from confluent_kafka.Consumer, here called a bare consumer.
+
     Contract:
-    * As in confluent_kafka.Consumer: `poll` and `consume` call `on_assign`, `on_revoke` and `on_lost` with this
+    * As in a bare consumer: `poll` and `consume` call `on_assign`, `on_revoke` and `on_lost` with this
       consumer and a list of partitions; a program that does not poll for max.poll.interval.ms loses its
       partitions, and gets a message with the error _MAX_POLL_EXCEEDED; without on_lost, on_revoke is called instead.
       Other threads may call: they wait for the current step of `poll`, at most 0.3 s, and for a running callback.
     * An exception of a callback is raised by `poll` or `consume`, or by `close` at its end. The callback counts as
       returned: assigned partitions are read, revoked partitions are released.
     * In `on_assign`, `on_revoke` and `on_lost`, calls that would wait for the callback's return are refused: `poll`,
-      `consume`, `subscribe`, `unsubscribe` and `close`; so is `assign` while partitions are revoked or lost. In
-      confluent-kafka some of these run one callback inside another, others hang, then or in `close`.
+      `consume`, `subscribe`, `unsubscribe` and `close`; so is `assign` in `on_revoke` and `on_lost`. In a bare
+      consumer some of these calls run one callback inside another, and others hang, at once or in `close`.
     * error_cb, stats_cb, throttle_cb and the logger are called after librdkafka's call in which they came, and may make
-      any call. In confluent-kafka one that calls `list_topics` or `poll` ends the process if another callback follows
-      at once; after one that raises a record is lost, and `close` may not return.
+      any call. In a bare consumer a callback that calls `list_topics` or `poll` ends the process if another callback
+      follows at once. A callback that raises loses a record there, and `close` may then not return.
     * The group can reassign a partition only after `on_revoke` has returned. Its commits are accepted. Records that
       were fetched and not delivered by then are dropped: the next owner reads them.
     * Fetching of a partition begins after its `on_assign` has returned: at the offset given there (`assign`,
@@ -75,15 +77,19 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
       is called once. One inside a callback ends it, and the callback counts as returned.
     * A failure of one client does not stop the other: without a coordinator, records are still delivered; after a fatal
       error of librdkafka, a new client continues at the same position. Errors of topics and partitions arrive as
-      messages with an `error()`; all errors of the group are `KafkaException` and `MembershipError`.
+      messages with an `error()`.
+    * Errors that this class raises are both a `KafkaException` and a `MembershipError`. Errors that confluent-kafka
+      raises are not changed: in `list_topics`, `offsets_for_times`, `get_watermark_offsets` and `cluster_id`, without a
+      subscription in `commit` and `committed`, for an unknown property, for a callback that is not a function.
     * After a fork the child's calls are refused. A consumer that is dropped without `close` leaves its group.
     * With group.protocol=consumer (KIP-848) the broker assigns, by group.remote.assignor: there are no `assignors`, and
       librdkafka keeps the membership. The logger is also called in that member's threads. All else stays the same.
-    * Without a subscription the program may `assign` partitions, and reads them in no group. With one the group decides
-      what is this member's, and `assign` and its relatives, in `on_assign` and later, which of these are read. A
-      refused call in `on_assign` counts, too: without another call none is read.
-    * Unlike in confluent_kafka.Consumer, an empty commit is not an error, and a commit for another member's partition
-      is an error, as is its `assign`. `assign` and `incremental_assign` are accepted in each protocol. Any iterable of
+    * Without a subscription the program may `assign` partitions, and reads them in no group. With a subscription the
+      group assigns partitions to this member. `assign`, `incremental_assign`, `unassign` and `incremental_unassign`
+      choose which of these are read, in `on_assign` and later. In `on_assign` a refused call is a choice, too: if no
+      accepted call follows, none of its partitions is read.
+    * Unlike in a bare consumer, an empty commit is not an error, and a commit for another member's partition is an
+      error, as is its `assign`. `assign` and `incremental_assign` are accepted in each protocol. Any iterable of
       partitions or names is accepted, and None as a callback. A name that is not a text, and a negative offset in
       `seek`, are errors.
     * `subscribe` and `unsubscribe` end an earlier subscription at once: they call `on_revoke`, and a new subscription
@@ -98,7 +104,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         more: further properties, which replace those of `config`.
 
     Raises:
-        ConsumerError: no servers, no group, a logger without `log`, or a property that is set in another way here.
+        ConsumerError: no servers, no group, a logger without `log`, an invalid value, or a property that is set in
+            another way here.
+        KafkaException, TypeError, ValueError: confluent-kafka refuses a property or a callback.
     """
 
     def __init__(
