@@ -172,6 +172,7 @@ class AssignedPartitions:
         except MembershipError as error:
             log.warning("%s; the fetching client asks again", error)
             return {}
+        self._commits.begin(known)
         return known if reset is None else {key: known.get(key, reset) for key in partitions}
 
     def _forget(self, partitions: frozenset[TopicPartition]) -> None:

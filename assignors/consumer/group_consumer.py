@@ -20,6 +20,7 @@ from assignors.consumer.client_callbacks import OwnedCallbacks
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.consumer.fetching import Fetching
+from assignors.consumer.group_statistics import GroupStatistics
 from assignors.consumer.interruptions import PendingSteps
 from assignors.consumer.lifetime import leave_when_dropped, refuse_after_fork
 from assignors.consumer.offset_commits import CommitQueue, CommitTimeout
@@ -148,6 +149,13 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             call_program=self._program.weakly(),
             running=self._program.running,
         )
+        self._received.complete = GroupStatistics(
+            self._fetching,
+            self._progress,
+            self._commits,
+            self._membership,
+            str(self._config.fetching.get("isolation.level", "read_committed")),
+        ).complete
         self._steps = RecordSteps(
             self._config,
             gate=self._gate,

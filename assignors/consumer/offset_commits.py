@@ -94,6 +94,7 @@ class CommitQueue:
         self._unsent: queue.SimpleQueue[_Request] = queue.SimpleQueue()
         self._unreported: deque[_Request] = deque()
         self._committed: dict[TopicPartition, Offset] = {}
+        self._accepted: dict[TopicPartition, Offset] = {}
 
     def commit(self, member: Committer, offsets: Offsets) -> None:
         """Commit, and wait for the answer.
@@ -115,8 +116,21 @@ class CommitQueue:
         done = self._committed
         return {key: at for key, at in offsets.items() if key not in done or _number(done[key]) != _number(at)}
 
+    def begin(self, offsets: Offsets) -> None:
+        """Record the offsets that others have committed of partitions that begin."""
+        self._accepted |= offsets
+
+    def accepted(self) -> dict[TopicPartition, Offset]:
+        """Return the last committed offsets that are known, for reports; a later commit may have failed."""
+        return dict(self._accepted)
+
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """Forget the last offsets of partitions that another member commits from now on."""
+        self._commit_again(partitions)
+        for key in partitions:
+            self._accepted.pop(key, None)
+
+    def _commit_again(self, partitions: Collection[TopicPartition]) -> None:
         for key in partitions:
             self._committed.pop(key, None)
 
@@ -187,8 +201,9 @@ class CommitQueue:
             error = unexpected
         if error is None:
             self._committed.update(merged)
+            self._accepted.update(merged)
         else:  # the coordinator may have stored these, although its answer was lost
-            self.forget(merged)
+            self._commit_again(merged)
         for one in requests:
             if error is None:
                 one.answer.give(None)

@@ -2,9 +2,10 @@
 
 import logging
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
@@ -37,6 +38,13 @@ _LEAST_QUIET_S: Final = 0.2  # a shorter commit interval would keep an idle memb
 _NOTHING: Final = Ownership()
 
 
+class Handled(NamedTuple):
+    """How many assignments and revocations the program has handled, and when the last one, by time.monotonic."""
+
+    number: int
+    at: float
+
+
 class Membership:
     """One member at a time, and the effects of its rebalances on fetching and commits.
 
@@ -63,6 +71,7 @@ class Membership:
         partitions: the partitions of the member.
         member: None outside of a group, and of a manual assignment.
         closed: whether later joins are refused.
+        handled: the rebalances so far.
     """
 
     def __init__(  # noqa: PLR0913 -- the parts of a consumer, each named at the call
@@ -95,6 +104,7 @@ class Membership:
         self.member: Member | None = None
         self._leaving: Leaving | None = None
         self.closed = False
+        self.handled = Handled(0, 0.0)
 
     @property
     def giving_up(self) -> bool:
@@ -314,6 +324,7 @@ class Membership:
         while (change := self._rebalances.first()) is not None:
             changed = True
             self._handle(member, change)
+            self.handled = Handled(self.handled.number + 1, time.monotonic())
             if self._rebalances.first() is change:  # else a call in one of the steps has removed it
                 self._rebalances.remove_first()
             self._fetching.ahead.polled()
