@@ -73,10 +73,12 @@ class ClientCallbacks:
     Attributes:
         came: what the client has noted: for each event the program's function and the number of its arguments, then
             these arguments.
+        listens: whether the configuration has such functions.
     """
 
     def __init__(self) -> None:
         self.came: list[Any] = []
+        self.listens = False
         self._taken: deque[Any] = deque()
         self._due: deque[tuple[Once, Callable[..., object], tuple[object, ...]]] = deque()
         self._caught: list[BaseException] = []
@@ -93,6 +95,7 @@ class ClientCallbacks:
         }
         if (logger := config.get("logger")) is not None:
             noting["logger"] = SimpleNamespace(log=self._note(logger.log, _OF_LOG))
+        self.listens = bool(noting)
         return {**config, **noting}
 
     def _note(self, function: Callable[..., object], count: int) -> Callable[..., object]:

@@ -119,8 +119,7 @@ class Fetching:
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Stop reading these partitions."""
-        gone = self._begun.keys() & partitions
-        if gone:
+        if gone := self._begun.keys() & partitions:
             self.ahead.drop(gone)
             self.in_hand.drop(gone)
             self._before.forget()
@@ -200,6 +199,20 @@ class Fetching:
             self.keep_fetched(fetched, size, error)
         except BaseException:
             self.give_back(fetched)
+            raise
+
+    def listen(self, ownership: Callable[[], Ownership]) -> None:
+        """Let the client make its callbacks while `ahead` has records; what it returns comes after those."""
+        fetched: list[list[Message]] = []
+        try:
+            self._before.note(self._consumer, self._asked)
+            fetched.extend(map(self._consumer.consume, (max(1, self.ahead.batch_size),), (0.0,)))
+            self._before.received(fetched[0])
+            self.ahead.put_last(self.deliverable(fetched[0], ownership))
+        except KafkaException as error:
+            self._replace_client(error.args[0])
+        except BaseException:
+            self.give_back([self.ahead.held(), *fetched])
             raise
 
     def keep_fetched(self, batches: list[list[Message]], size: int, error: KafkaException) -> None:
@@ -339,11 +352,10 @@ class Fetching:
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver no records of these partitions until `resume`."""
-        these = [key for key in partitions if key in self._begun]
-        ahead = self.ahead.next_offsets()
-        for key in these:
-            if key in ahead:
-                self._restart(key, ahead[key])
+        these = self._begun.keys() & partitions
+        for key, at in self.ahead.next_offsets().items():
+            if key in these:
+                self._restart(key, at)
         self._paused.update(these)
         self._consumer.pause([KafkaPartition(*key) for key in these])
 

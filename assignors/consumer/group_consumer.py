@@ -60,8 +60,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
       `consume`, `subscribe`, `unsubscribe` and `close`; so is `assign` in `on_revoke` and `on_lost`. In a bare
       consumer some of these calls run one callback inside another, and others hang, at once or in `close`.
     * error_cb, stats_cb, throttle_cb and the logger are called after librdkafka's call in which they came, and may make
-      any call. In a bare consumer a callback that calls `list_topics` or `poll` ends the process if another callback
-      follows at once. A callback that raises loses a record there, and `close` may then not return.
+      any call. While there are records that were fetched ahead, there is such a call about every 3 s. In a bare
+      consumer a callback that calls `list_topics` or `poll` ends the process if another callback follows at once. A
+      callback that raises loses a record there, and `close` may then not return.
     * The group can reassign a partition only after `on_revoke` has returned. Its commits are accepted. Records that
       were fetched and not delivered by then are dropped: the next owner reads them.
     * Fetching of a partition begins after its `on_assign` has returned: at the offset given there (`assign`,

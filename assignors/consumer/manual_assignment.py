@@ -26,7 +26,7 @@ class ManualAssignment:
     Args:
         fetching: its client commits.
         on_revoked: called with all partitions at the end; it may wait.
-        tick: called every `tick_s` seconds, in a thread; it is the clock of automatic commits.
+        tick: called every `tick_s` seconds, in a thread; it is the clock of automatic commits and callbacks.
         tick_s: None for never.
     """
 

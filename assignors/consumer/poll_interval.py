@@ -12,6 +12,8 @@ _AWAKE_PART: Final = 10
 class ProgramAwake:
     """Reports to the member's thread whether the program polls; also the clock of automatic commits.
 
+    If the configuration has callbacks, it lets the next call ask the client for them, also while records are ahead.
+
     It has no reference to the consumer, because the member's thread must not keep a dropped consumer alive.
     """
 
@@ -20,11 +22,14 @@ class ProgramAwake:
         self._limit_s = config.max_poll_s / _AWAKE_PART
         self._commit_s = config.auto_commit_s
         self._committed_at = time.monotonic()
+        self._callbacks = fetching.callbacks
 
     def __call__(self) -> bool:
         """Return whether the program polls, and let its next call commit if it is time."""
         now = time.monotonic()
         if self._commit_s is not None and now - self._committed_at >= self._commit_s:
             self._committed_at = now
+            self._records.interrupt()
+        if self._callbacks.listens and self._records.left():
             self._records.interrupt()
         return self._records.idle_s() < self._limit_s

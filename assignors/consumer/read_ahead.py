@@ -89,10 +89,13 @@ class ReadAhead:
             self._replace(lambda held: held)
         self.batch_size = 0
 
+    def held(self) -> list[Message]:
+        """Return all records, which stay."""
+        return [*itertools.chain.from_iterable(copy.copy(self.batches)), *copy.copy(self.records)]
+
     def next_offsets(self) -> dict[TopicPartition, int]:
         """Return the offset of the first record of each partition."""
-        batches = itertools.chain.from_iterable(copy.copy(self.batches))
-        return first_offsets(itertools.chain(batches, copy.copy(self.records)))
+        return first_offsets(self.held())
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the records of these partitions, and the ends that were reached."""
@@ -109,6 +112,13 @@ class ReadAhead:
     def put_first(self, messages: list[Message]) -> None:
         """Make `poll` return these before all others."""
         self._replace(lambda held: [*messages, *held])
+
+    def put_last(self, messages: list[Message]) -> None:
+        """Make these the last records, and with batches the last batch."""
+        if messages and self.batch_size:
+            self.batches = iter([*copy.copy(self.batches), messages])
+        elif messages:
+            self._replace(lambda held: [*held, *messages])
 
     def _keep(self, wanted: Callable[[Message], bool]) -> None:
         if self.left():

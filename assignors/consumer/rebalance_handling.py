@@ -152,6 +152,9 @@ class Membership:
             return _QUIET_S
         return max(_LEAST_QUIET_S, commit_s / math.ceil(commit_s / _QUIET_S))  # ProgramAwake is the clock of commits
 
+    def _needs_clock(self) -> bool:
+        return self._config.auto_commit_s is not None or self._fetching.callbacks.listens
+
     def _member_of_broker(self, config: Mapping[str, Any]) -> BrokerAssignedMember:
         return BrokerAssignedMember(
             {**config, **self._librdkafka_credentials},
@@ -289,7 +292,7 @@ class Membership:
                 self._fetching,
                 self._rebalances.revoked,
                 tick=ProgramAwake(self._fetching, self._config),
-                tick_s=None if self._config.auto_commit_s is None else self._quiet_s(),
+                tick_s=self._quiet_s() if self._needs_clock() else None,
             )
         if instead:
             self.release_by_hand(self._fetching.partitions)

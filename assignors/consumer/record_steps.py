@@ -29,6 +29,7 @@ _READ_AHEAD: Final = 500
 # first ones have left it, too, when the program gets them.
 _READ_AHEAD_BATCHES: Final = 1_000
 _NO_WAIT: Final = (0.0,)
+_LISTEN_S: Final = 0.2
 
 
 class RecordSteps:
@@ -39,6 +40,8 @@ class RecordSteps:
     * A step handles rebalances before it takes records, and none after the first record of a call: a record is
       delivered before its partition is revoked.
     * Each step counts as a poll for max.poll.interval.ms.
+    * A program that takes its time over records that were read ahead gets its callbacks all the same: its clock
+      interrupts it every few seconds.
 
     Args:
         config: the consumer's.
@@ -72,6 +75,7 @@ class RecordSteps:
         self._commit_s = math.inf if config.auto_commit_s is None else config.auto_commit_s
         self._commit_at = time.monotonic() + self._commit_s
         self._delivered_at = time.monotonic()
+        self._listened_at = 0.0
         self.quick: Final = QuickStep(
             gate.readiness,
             gate.lock,
@@ -176,9 +180,9 @@ class RecordSteps:
             self._commit_at = now + self._commit_s
             self._membership.commit_progress()
         if self._ahead.interrupted:
-            self._serve_interruption()
+            self._serve_interruption(now)
 
-    def _serve_interruption(self) -> None:
+    def _serve_interruption(self, now: float) -> None:
         """Handle all requests of other threads, then raise the error of a callback if there is one."""
         self._ahead.interrupted = False  # cleared before the reasons are checked, so a later reason sets it again
         try:
@@ -190,6 +194,9 @@ class RecordSteps:
             self._ahead.interrupt()  # the next call does the rest
             raise
         self._fetching.check_ahead(self._membership.owned())
+        if self._fetching.callbacks.listens and self._ahead.left() and now - self._listened_at > _LISTEN_S:
+            self._listened_at = now
+            self._fetching.listen(self._membership.owned)
         if errors := self._topic_errors.take():
             self._ahead.put_first(errors)
         self._fetching.callbacks.raise_caught()

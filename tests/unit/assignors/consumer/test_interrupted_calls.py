@@ -139,6 +139,33 @@ def test_an_interrupt_at_any_step_loses_no_record_and_doubles_none(
     assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
 
 
+@pytest.mark.parametrize("most", [1, 2], ids=["poll", "consume"])
+def test_an_interrupt_while_callbacks_are_asked_for_loses_no_record(mock: MockCluster, most: int) -> None:
+    """The client is asked for them with records ahead, and returns later ones, which must not come first."""
+    with consumer(mock, stats_cb=lambda _: None) as one:
+        one.subscribe(["t"])
+        found = read(one, 10)
+        for step in itertools.count():
+            one._fetching.put_back(one._fetching.ahead.held())
+            if most == 1:
+                one._fetching.read_ahead(3, (5.0,), one.ownership)
+            else:
+                one._fetching.ahead.hold_batches([one._fetching.take(most, (5.0,), one.ownership)], most)
+            assert one._fetching.ahead.left()
+            one._steps._listened_at = 0.0
+            one._fetching.ahead.interrupt()
+            call: Any = functools.partial(one.consume, most, 5) if most > 1 else functools.partial(one.poll, 5)
+            with contextlib.suppress(KeyboardInterrupt):
+                taken, ended = interrupted(call, step)
+                found += taken if most > 1 else [taken]
+                if ended:
+                    break
+        assert step > 40
+        found += read(one, 3 * RECORDS - len(found))
+        assert one.poll(0.1) is None
+    assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
+
+
 def test_records_of_an_interrupted_call_return_within_the_gate(
     mock: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
