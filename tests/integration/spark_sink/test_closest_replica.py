@@ -69,7 +69,10 @@ def received(cluster: Cluster) -> Counter[str]:
 def test_bytes_come_from_the_zone_that_the_option_names(
     cluster: Cluster, admin: AdminClient, topic: MakeTopic, producer: Producer
 ) -> None:
-    """Reading across zones is billed. Wherever the leader is, a task in a zone reads from that zone's replica."""
+    """Reading across zones is billed. Wherever the leader is, a task in a zone reads from that zone's replica.
+
+    librdkafka's connections stay open, so the kernel still has their counts; those of the other way have been closed.
+    """
     name = topic("zones", replication=3)
     for _ in range(RECORDS):
         producer.produce(name, value=os.urandom(RECORD_BYTES))
@@ -78,6 +81,7 @@ def test_bytes_come_from_the_zone_that_the_option_names(
     zones = {broker.id: broker.rack for broker in cluster.brokers}
     for rack in [*zones.values(), None]:
         options = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": name, "subscribe": name}
+        options |= {"fetchRecordBatches": "false"}
         settings = SourceOptions.parse(options | ({"rack": rack} if rack else {})).fetch
         before = received(cluster)
         assert sum(batch.num_rows for batch in fetch([Range(name, 0, 0, RECORDS)], settings)) == RECORDS
