@@ -13,7 +13,7 @@
   that are called for them.
 * `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next;
   `records_in_hand`: those on their way to the program; `poll_interval`: whether the program polls;
-  `positions_before_call`: those that a signal takes from librdkafka's client.
+  `positions_before_call`: where partitions stood before a call whose records a signal drops.
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
 * `start_offsets`: the offsets at which a partition may begin; `stored_offsets`: what a seek leaves to be committed.

@@ -121,10 +121,9 @@ class PartitionOffsets:
             self._ahead.start()
 
     def _connect(self) -> None:
-        # Whoever asks later gets the error of a failed connection.
+        # If the connection fails, the first question connects again, and its caller gets the error.
         with contextlib.suppress(MembershipError, KafkaException):
-            logs = self._open_logs()
-            self._logs = logs
+            self._logs = logs = self._open_logs()
             topics = self._subscribed(self._admin.list_topics(timeout=_ENDS_TIMEOUT_S).topics)
             logs.ends(sorted(topics), _ENDS_TIMEOUT_S)
             logs.committed(sorted(topics)[:1], _ENDS_TIMEOUT_S)
