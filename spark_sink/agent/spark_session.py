@@ -6,6 +6,7 @@ import socketserver
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 
 from py4j.protocol import Py4JError
@@ -23,8 +24,7 @@ def session(early: EarlySpark) -> Iterator[SparkSession]:
         PySparkRuntimeError: the JVM ended.
     """
     SparkContext._ensure_initialized(gateway=early.gateway())  # noqa: SLF001 -- pyspark's way to bring a JVM of one's own
-    # Each error is raised as well; py4j would add its traceback to our sentence.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    leave_out_tracebacks()
     leave_out_testing()
     builder = SparkSession.builder.config(map={**early.conf})
     accumulators.AccumulatorTCPServer.handle_error = _tell_but_the_end  # type: ignore[assignment, method-assign]
@@ -36,6 +36,13 @@ def session(early: EarlySpark) -> Iterator[SparkSession]:
             spark.stop()
 
 
+def leave_out_tracebacks() -> None:
+    """Keep py4j from logging the traceback of an error that it raises as well, beside the agent's own sentence."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # A lost connection is logged by the root logger.
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
 def leave_out_testing() -> None:
     """Give pyspark the answers for which it would load its support for tests, and with that pandas: 0.3 s, 29 MB.
 
@@ -45,6 +52,10 @@ def leave_out_testing() -> None:
     vars(utils).update(have_numpy=True, have_pandas=True, have_pyarrow=True)
     for module in (testing, utils):
         sys.modules.setdefault(module.__name__, module)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _tell_but_the_end(server: accumulators.AccumulatorTCPServer, request: object, address: object) -> None:
