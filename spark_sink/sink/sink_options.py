@@ -34,6 +34,7 @@ _KNOWN = frozenset(
         "topicnotes",
     }
 )
+_BY_SPARK = frozenset({"queryname"})  # of a query with a name
 _PREFIXES = ("kafka.", "storage.", _PROPERTY, CATALOG)
 DELTA_FORMAT, ICEBERG_FORMAT = "delta", "iceberg"
 
@@ -77,7 +78,7 @@ class SinkOptions:
                 raise OptionError(f"{sink} needs the option {name!r}")
         for name in given:
             # Options of the source are ignored, because both sides of a query may have the same options.
-            if name not in _KNOWN | _SOURCE and not name.startswith(_PREFIXES):
+            if name not in _KNOWN | _BY_SPARK | _SOURCE and not name.startswith(_PREFIXES):
                 prefixes = f"{'catalog.*, ' if iceberg else ''}storage.*, tableProperty.*"
                 known = proposal(name, _KNOWN) or f"known are {prefixes} and {sorted(_KNOWN)}"
                 raise OptionError(f"{sink} has no option {name!r}; {known}")

@@ -1,9 +1,11 @@
 """Prometheus metrics of Spark's streaming queries, from the progress that Spark reports after each batch."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge
+from pyspark.sql import Row
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -22,7 +24,9 @@ class QueryMetrics(StreamingQueryListener):
     """Feeds Prometheus from Spark's progress: `spark.streams.addListener(QueryMetrics())`, then serve the registry.
 
     The label `query` is the query's name (`.queryName(...)`), or its id. `azimuth_query_offsets_total` counts what the
-    query has read from Kafka, gaps included; `azimuth_query_rows_total` counts its rows.
+    query has read from Kafka, gaps included; `azimuth_query_rows_total` counts its rows. What the query observes itself
+    (`DataFrame.observe`) is `azimuth_query_observed`, with the labels `observation` and `column`: the numbers of its
+    last batch.
 
     Args:
         registry: the registry of the metrics.
@@ -38,9 +42,16 @@ class QueryMetrics(StreamingQueryListener):
         self._lag = Gauge(
             "azimuth_query_lag_records", "Offsets behind in the partitions of this query.", topic, registry=registry
         )
+        self._observed = Gauge(
+            "azimuth_query_observed",
+            "Numbers of DataFrame.observe, of the last batch.",
+            ["query", "observation", "column"],
+            registry=registry,
+        )
         self._running = Gauge("azimuth_query_running", "1 while the query runs.", query, registry=registry)
         self._names: dict[object, str] = {}  # by run, because the event of the end has no name
         self._topics: dict[str, set[str]] = {}  # by query, with a lag
+        self._columns: dict[str, set[tuple[str, str]]] = {}  # by query, observed
         self._counted: dict[object, int] = {}  # the last batch by run
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 -- Spark's name
@@ -59,6 +70,9 @@ class QueryMetrics(StreamingQueryListener):
         for gone in self._topics.get(name, set()) - lag.keys():
             self._lag.remove(name, gone)
         self._topics[name] = set(lag)
+        for key, number in observed_numbers(progress.observedMetrics).items():
+            self._observed.labels(name, *key).set(number)
+            self._columns.setdefault(name, set()).add(key)
         for topic, records in lag.items():
             self._lag.labels(name, topic).set(records)
 
@@ -66,7 +80,7 @@ class QueryMetrics(StreamingQueryListener):
         """Do nothing: an idle query has no batch."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 -- Spark's name
-        """Note that a query has ended, and remove its lag, which would look current."""
+        """Note that a query has ended, and remove its lag and its observations, which would look current."""
         name = self._names.pop(event.runId, str(event.id))
         self._counted.pop(event.runId, None)
         self._running.labels(name).set(0)
@@ -74,6 +88,8 @@ class QueryMetrics(StreamingQueryListener):
             self._failures.labels(name).inc()
         for topic in self._topics.pop(name, set()):
             self._lag.remove(name, topic)
+        for key in self._columns.pop(name, set()):
+            self._observed.remove(name, *key)
 
     def _count(self, name: str, progress: StreamingQueryProgress) -> None:
         self._batches.labels(name).inc()
@@ -103,6 +119,16 @@ def lag_by_topic(sources: Iterable[SourceProgress]) -> dict[str, int]:
             if end is not None:
                 found[one.topic] = found.get(one.topic, 0) + max(0, end - one.end)
     return found
+
+
+def observed_numbers(observations: Mapping[str, Row]) -> dict[tuple[str, str], float]:
+    """Return what a query observed, by observation and column; values that are no numbers are left out."""
+    return {
+        (observation, column): float(value)
+        for observation, row in observations.items()
+        for column, value in row.asDict().items()
+        if isinstance(value, (int, float, Decimal))
+    }
 
 
 def _batch(source: SourceProgress) -> Offset:

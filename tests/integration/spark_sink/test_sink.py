@@ -134,6 +134,14 @@ def test_three_batches_land_once(spark: SparkSession, tmp_path: Path) -> None:
     assert [one.timestamp() for one in rows["timestamp"].to_pylist()[:4:2]] == [0, 0.001]
 
 
+def test_a_query_may_have_a_name(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark gives the sink the name as an option of its own, which no user wrote."""
+    named = spark.readStream.format("canned").load().writeStream.queryName("flights of today")
+    options = {"kafka.group.id": "g", "checkpointLocation": str(tmp_path / "checkpoint")}
+    _drain(named.format("delta-exactly-once").options(**options).start(str(tmp_path / "table")))
+    assert verify(str(tmp_path / "table")).rows == 202
+
+
 @pytest.mark.slow
 def test_replays_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """A crash after the commit, before Spark noted it; and a checkpoint that was lost."""

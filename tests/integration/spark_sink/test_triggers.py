@@ -11,6 +11,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from prometheus_client import CollectorRegistry
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import count, length, lit
+from pyspark.sql.functions import sum as sum_of
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_sink import QueryMetrics
@@ -151,6 +153,34 @@ def test_the_progress_tells_the_ends_of_the_logs_and_prometheus_the_lag(
         assert value("lag_records", topic=name) is None
     finally:
         go_on.set()
+        spark.streams.removeListener(metrics)
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_what_a_query_observes_of_a_batch_is_in_its_progress(  # noqa: PLR0913, PLR0917 -- fixtures
+    spark: SparkSession, cluster: Cluster, producer: Producer, name: str, tmp_path: Path, table_format: str
+) -> None:
+    """Spark takes no metrics from a source in Python; `DataFrame.observe` counts the rows that the sink commits."""
+    _fill(producer, name, 12, size=10)
+    source = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": name, "subscribe": name}
+    rows = spark.readStream.format("kafka-group").options(**source, maxOffsetsPerTrigger="5").load()
+    rows = rows.observe("read", count(lit(1)).alias("records"), sum_of(length("value")).alias("bytes"))
+    table = str(tmp_path / "t") if table_format == "delta" else "lake.observed.t"
+    catalog = {"catalog.warehouse": str(tmp_path)} if table_format == "iceberg" else {}
+    options = {"path": table, "kafka.group.id": name, "checkpointLocation": str(tmp_path / "c"), **catalog}
+    writer = rows.writeStream.format(f"{table_format}-exactly-once").options(**options)
+    registry = CollectorRegistry()
+    metrics = QueryMetrics(registry)
+    spark.streams.addListener(metrics)
+    try:
+        query = writer.queryName(name).trigger(availableNow=True).start()
+        assert query.awaitTermination(int(WAIT_S))
+        read = [batch.observedMetrics["read"].asDict() for batch in query.recentProgress if batch.numInputRows]
+        assert read == [{"records": rows, "bytes": 10 * rows} for rows in (5, 5, 2)]
+        wait_until(
+            lambda: registry.get_sample_value("azimuth_query_batches_total", {"query": name}) == 3, WAIT_S, "events"
+        )
+    finally:
         spark.streams.removeListener(metrics)
 
 

@@ -15,7 +15,13 @@ QUERY, RUN = str(uuid.uuid4()), str(uuid.uuid4())
 TIMES = "2026-01-01T00:00:00.000Z"
 
 
-def batch(number: int, *ranges: Range, latest: object = None, name: str | None = "flights") -> QueryProgressEvent:
+def batch(
+    number: int,
+    *ranges: Range,
+    latest: object = None,
+    name: str | None = "flights",
+    observed: dict[str, dict[str, object]] | None = None,
+) -> QueryProgressEvent:
     """The event of one batch, beside a source of another kind."""
     other = {"description": "Kafka", "startOffset": None, "endOffset": '{"a": {"0": 9}}', "latestOffset": '{"a": 1}'}
     ours = {
@@ -37,7 +43,7 @@ def batch(number: int, *ranges: Range, latest: object = None, name: str | None =
         "stateOperators": [],
         "sources": [{**other, **rates}, {**ours, **rates}],
         "sink": {"description": "s", "numOutputRows": 2, "metrics": {}},
-        "observedMetrics": {},
+        "observedMetrics": observed or {},
         **rates,
     }
     return QueryProgressEvent.fromJson({"progress": progress})
@@ -76,6 +82,32 @@ def test_the_lag_needs_the_ends_of_the_logs(registry: CollectorRegistry) -> None
     assert registry.get_sample_value("azimuth_query_lag_records", {"query": "flights", "topic": "a"}) is None
     metrics.onQueryProgress(batch(1, Range("a", 0, 4, 5), Range("a", 1, 0, 1), latest={"a": {"0": 9, "1": 3}}))
     assert registry.get_sample_value("azimuth_query_lag_records", {"query": "flights", "topic": "a"}) == 6
+
+
+def test_what_a_query_observes_is_a_metric_of_its_last_batch(registry: CollectorRegistry) -> None:
+    """A number that a batch does not observe keeps its value; a text is none; after the end there is no number."""
+    metrics = QueryMetrics(registry)
+
+    def observed(observation: str, column: str) -> float | None:
+        labels = {"query": "flights", "observation": observation, "column": column}
+        return registry.get_sample_value("azimuth_query_observed", labels)
+
+    started: dict[str, Any] = {"id": QUERY, "runId": RUN, "name": "flights", "timestamp": TIMES, "jobTags": []}
+    metrics.onQueryStarted(QueryStartedEvent.fromJson(started))
+    first: dict[str, dict[str, object]] = {
+        "sizes": {"bytes": 70, "mean": 3.5, "largest": "text", "none": None},
+        "late": {"rows": 2},
+    }
+    metrics.onQueryProgress(batch(0, Range("a", 0, 0, 4), observed=first))
+    metrics.onQueryProgress(batch(1, Range("a", 0, 4, 9), observed={"sizes": {"bytes": 80, "mean": None}}))
+    assert observed("sizes", "bytes") == 80
+    assert observed("sizes", "mean") == 3.5
+    assert observed("sizes", "largest") is None
+    assert observed("late", "rows") == 2
+    ended = {"id": QUERY, "runId": RUN, "exception": None, "errorClassOnException": None}
+    metrics.onQueryTerminated(QueryTerminatedEvent.fromJson(ended))
+    assert observed("sizes", "bytes") is None
+    assert observed("late", "rows") is None
 
 
 @pytest.mark.parametrize(("error", "failures"), [(None, None), ("boom", 1.0)])
