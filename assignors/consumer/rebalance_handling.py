@@ -144,6 +144,7 @@ class Membership:
             on_topics=self._topic_errors.update,
             on_refused=refusals_as_messages(self._topic_errors.add),
             quiet_s=self._quiet_s(),
+            ends_with_session=True,
         )
 
     def _quiet_s(self) -> float:

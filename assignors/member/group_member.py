@@ -62,6 +62,9 @@ class GroupMember:
             it has joined, and whether the broker was asked for the coordinator. Missing rights, a full group, other
             assignors and wrong passwords then do not end the membership: it tries again. None: they end it.
         quiet_s: seconds between two calls of `awake` without other events.
+        ends_with_session: if the coordinator does not answer for a session, call `on_lost` and own nothing until it
+            answers again, as librdkafka does. Without it the member keeps its partitions until a coordinator answers
+            that the group has continued without this member, as Java's client does.
 
     Raises:
         MembershipError: no group id, no assignor, neither or both of topics and pattern, a pattern that is not a
@@ -84,6 +87,7 @@ class GroupMember:
         on_topics: OnTopics = lambda _known, _unauthorized: None,
         on_refused: OnRefused | None = None,
         quiet_s: float = 1.0,
+        ends_with_session: bool = False,
     ) -> None:
         self._config = {**_DEFAULTS, **config}
         self._config |= {"enable_auto_commit": False, "partition_assignment_strategy": list(assignors)}
@@ -98,6 +102,7 @@ class GroupMember:
         self._on_topics = on_topics
         self._on_refused = on_refused
         self._quiet_s = quiet_s
+        self._ends_with_session = ends_with_session
         self._closed = False
         self._starting = threading.Lock()  # close() during start() waits for start(), then ends the member
         self._consumer: Any = None
@@ -151,6 +156,7 @@ class GroupMember:
             self._on_topics,
             on_refused=self._on_refused,
             quiet_s=self._quiet_s,
+            ends_with_session=self._ends_with_session,
         )
         self._thread.start()
 

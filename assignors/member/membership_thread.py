@@ -21,6 +21,7 @@ from assignors.errors import MembershipError
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import RebalanceListener
 from assignors.member.refusals import OnRefused, Refusals
+from assignors.member.session_end import SessionEnd
 from assignors.protocol.base_assignor import assignment_of
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ class MemberThread:
         on_topics: called with the existing topics, and those that this client may not read, when they are listed.
         on_refused: as in `Refusals`.
         quiet_s: seconds between two steps without events.
+        ends_with_session: lose the partitions if the coordinator does not answer for a session.
     """
 
     def __init__(  # noqa: PLR0913 -- the arguments of the member, passed on
@@ -89,6 +91,7 @@ class MemberThread:
         *,
         on_refused: OnRefused | None = None,
         quiet_s: float = _QUIET_S,
+        ends_with_session: bool = False,
     ) -> None:
         self._consumer = consumer
         self._coordinator = consumer._coordinator
@@ -96,6 +99,7 @@ class MemberThread:
         self._cell = cell
         self._awake = awake
         self._on_topics = on_topics
+        self._session = SessionEnd(consumer._coordinator) if ends_with_session else None
         self._refusals = Refusals(self._coordinator.group_id, on_refused)
         max_poll_s = self._coordinator.config["max_poll_interval_ms"] / 1000
         self._quiet_s = min(quiet_s, max_poll_s * _QUIET_POLL_PART)
@@ -188,9 +192,10 @@ class MemberThread:
         self._backs_off = False
         try:
             listed = self._list_topics()
+            lost = self._session is not None and self._session.reports()
             quiet = self._quiet() and not listed
             if not quiet:
-                if take_part:
+                if take_part and not lost:
                     self._poll()
                 self._look()
                 quiet = self._quiet() and not listed

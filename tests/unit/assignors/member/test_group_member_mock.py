@@ -1,6 +1,7 @@
 """A member against a cluster inside this process: joining, offsets, a broker that goes away."""
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,6 +88,40 @@ def test_brokers_that_go_away_end_nothing(mock: MockCluster) -> None:
         member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 30)
         member.commit({T0: 3}, timeout_s=20)
         assert member.failed is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_coordinator_that_is_away_for_a_session_costs_the_partitions_if_wanted(
+    mock: MockCluster,
+    ends: bool,  # noqa: FBT001 -- a parameter
+) -> None:
+    """As in librdkafka: the partitions are lost once while no broker answers, and come back with a new member id."""
+    told: list[tuple[str, int]] = []
+    member = GroupMember(
+        config(mock),
+        topics=["t"],
+        assignors=[HRWAssignor(agent="a")],
+        on_assigned=lambda partitions: told.append(("assigned", len(partitions))),
+        on_lost=lambda partitions: told.append(("lost", len(partitions))),
+        ends_with_session=ends,
+    )
+    with member:
+        before = member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+        for broker in mock.racks:
+            mock.down(broker)
+        answered = member.answered_s
+        wait_until(lambda: time.monotonic() > answered + 8 or ("lost", 2) in told, 20)
+        assert (("lost", 2) in told, len(member.ownership().partitions)) == (ends, 0 if ends else 2)
+        if not ends:
+            return
+        for broker in mock.racks:
+            mock.up(broker)
+        after = member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 30)
+        member.commit({T0: 3}, timeout_s=20)
+        assert member.failed is None
+    assert told == [("assigned", 2), ("lost", 2), ("assigned", 2)]
+    assert after.member_id != before.member_id
 
 
 def test_new_credentials_are_those_of_the_next_connection(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
