@@ -22,6 +22,7 @@ from spark_sink.lake.table_storage import (
     Storage,
     local_path,
     refuse_mounted_store,
+    table_storage,
 )
 
 if TYPE_CHECKING:
@@ -145,8 +146,15 @@ def repeat_lost_races(create: Callable[[], _Created]) -> _Created:
 
 
 def local_warehouse(storage: Storage) -> Path | None:
-    """Return the folder of the tables; None if it is not on this machine."""
-    return local_path(storage.get(f"{CATALOG}warehouse", "s3://"))
+    """Return the folder of the tables; None if it is not on this machine.
+
+    Raises:
+        OptionError: it is empty, which would mean the current folder.
+    """
+    warehouse = storage.get(f"{CATALOG}warehouse", "s3://")
+    if not warehouse.strip():
+        raise OptionError(f"{CATALOG}warehouse is empty, need the folder or the address of the tables")
+    return local_path(warehouse)
 
 
 def is_absent(storage: Storage) -> bool:
@@ -161,9 +169,9 @@ def _with_defaults(given: dict[str, str]) -> dict[str, str]:
     """Complete the properties of a local catalog.
 
     Raises:
-        OptionError: the tables would be in another folder than the warehouse, or it is a mounted store.
+        OptionError: the warehouse is empty, the tables would be in another folder than it, or it is a mounted store.
     """
-    folder = local_path(given.get("warehouse", "s3://"))
+    folder = local_warehouse(table_storage({}, given))
     if folder is None:
         return given
     folder = folder.resolve()

@@ -19,7 +19,7 @@ from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.added_columns import add_columns, refuse_ambiguous
 from spark_sink.lake.iceberg.ancestry import NOTE, refuse_lost_positions, refuse_other_past, refuse_recreated
-from spark_sink.lake.iceberg.catalogs import identifier, open_catalog, repeat_lost_races
+from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog, repeat_lost_races
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
 from spark_sink.lake.iceberg.compaction import compact
 from spark_sink.lake.iceberg.data_entries import entry, location, partition_of, with_place
@@ -315,6 +315,8 @@ class IcebergTable:
 
         try:
             if self._table is None:
+                if is_absent(self._storage):  # a look creates no catalog
+                    return None
                 catalog = open_catalog(self._identifier.catalog, self._storage)
                 self._take(catalog.load_table(self._identifier.path))
             else:

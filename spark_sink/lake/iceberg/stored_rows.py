@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.iceberg.ancestry import refuse_lost_positions, refuse_other_past
-from spark_sink.lake.iceberg.catalogs import identifier, open_catalog
+from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
 from spark_sink.lake.iceberg.data_entries import location
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode
 from spark_sink.lake.table_storage import Storage
@@ -77,7 +77,7 @@ class StoredTable:
 
 
 def open_stored(address: str, storage: Storage, *, rolled_back: bool = False) -> StoredTable | None:
-    """Open a table to read it; None if there is none.
+    """Open a table to read it; None if there is none. A catalog that does not exist is not created.
 
     Args:
         address: of the table.
@@ -90,6 +90,8 @@ def open_stored(address: str, storage: Storage, *, rolled_back: bool = False) ->
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 -- loads slowly
 
     found = identifier(address)
+    if is_absent(storage):
+        return None
     catalog = open_catalog(found.catalog, storage)
     try:
         table = catalog.load_table(found.path)

@@ -12,6 +12,7 @@ from deltalake.exceptions import DeltaError
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.columns import arrow_columns as iceberg_columns
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.matching_tables import has_placeholder, matching_tables
@@ -120,9 +121,9 @@ def _delta(address: str, storage: Storage) -> StoredTable:
 
 
 def _iceberg(address: str, storage: Storage) -> StoredTable:
-    found = open_stored(address, storage)
+    found = open_stored(iceberg_address(address), storage)
     if found is None:
-        raise TableError(f"{address}: there is no Iceberg table")
+        raise TableError(f"{address}: there is no Iceberg table; are the name and the options of the catalog right?")
     positions: dict[TopicPartition, int] = {}
     identities: dict[str, int] = {}
     for state in found.state.groups.values():

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from spark_sink.cli import main
+from spark_sink.errors import OptionError
 from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.table_contract import Change, Quarantined
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.table_kinds import ADDRESS, SCHEMA, iceberg_file, warehouse
@@ -189,3 +191,30 @@ def test_verify_takes_a_name_with_a_placeholder(azimuth: Callable[..., Done], tm
     done = azimuth("verify", "iceberg://lake.raw.{topic}")
     assert (done.code, done.err) == (0, "")
     assert "6 rows in 1 partitions" in done.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["verify"],
+        ["rewind"],
+        ["repair"],
+        ["quarantine", "list"],
+        ["lag", "--bootstrap-servers=localhost:1", "--group=g", "--table"],
+    ],
+    ids=" ".join,
+)
+def test_a_look_into_a_misspelled_warehouse_makes_no_catalog(
+    azimuth: Callable[..., Done], tmp_path: Path, command: list[str]
+) -> None:
+    """An empty database would stay there, and a writer with the same mistake would take it for its catalog."""
+    assert azimuth(*command, ADDRESS).code == 2
+    assert not (tmp_path / "warehouse").exists()
+
+
+def test_an_empty_warehouse_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from a variable of the shell that is not set; the current folder would become the warehouse."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match=r"catalog\.warehouse is empty"):
+        open_stored(ADDRESS, {"catalog.warehouse": ""})
+    assert not list(tmp_path.iterdir())
