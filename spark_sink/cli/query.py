@@ -2,7 +2,9 @@
 
 import itertools
 import json
+import math
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -58,7 +60,7 @@ def query(  # noqa: PLR0913, PLR0917 -- each is a flag
     with run(found, sql) as rows:
         if as_json:
             for row in _rows(rows):
-                typer.echo(json.dumps(row, default=_text))
+                typer.echo(_line(row))
             return
         _show(rows)
 
@@ -80,6 +82,24 @@ def _show(reader: "pa.RecordBatchReader") -> None:
         typer.echo(f"and {more} rows more; --json prints all of them", err=True)
 
 
+def _line(row: dict[str, Any]) -> str:
+    """Return a row as JSON, which has no number for NaN and the infinities: they are text."""
+    try:
+        return json.dumps(row, default=_text, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(row), default=_text)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _text(value: object) -> object:
-    """Return a value as text that JSON can hold: bytes that are no UTF-8 get escapes."""
+    """Return a value that JSON can hold: bytes that are no UTF-8 get escapes; DuckDB's sum of integers is a decimal."""
+    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+        return int(value)
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)

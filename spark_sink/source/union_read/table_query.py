@@ -48,11 +48,25 @@ def query(found: Union, sql: str) -> Iterator[pa.RecordBatchReader]:
             answer = connection.sql(sql)
             if answer is None:
                 raise OptionError("the statement gives no rows: only queries are supported, as in SELECT or FROM")
-            yield answer.to_arrow_reader(_ROWS)
+            yield _distinct(answer.to_arrow_reader(_ROWS))
         except duckdb.Error as error:
             if failed:  # DuckDB's own error has its text and a traceback as one line
                 raise failed[0] from error
             raise OptionError(f"DuckDB refuses the query: {plain(error)}") from error
+
+
+def _distinct(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Number the columns of one name, such as those of both sides of a join: a row by names would lose all but one."""
+    names: list[str] = []
+    for name in rows.schema.names:
+        number = 0
+        while (new := f"{name}_{number}" if number else name) in names:
+            number += 1
+        names.append(new)
+    if names == rows.schema.names:
+        return rows
+    schema = pa.schema([one.with_name(name) for one, name in zip(rows.schema, names, strict=True)])
+    return pa.RecordBatchReader.from_batches(schema, (one.rename_columns(names) for one in rows))
 
 
 def _duckdb() -> ModuleType:

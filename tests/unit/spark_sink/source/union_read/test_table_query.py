@@ -60,3 +60,10 @@ def test_each_of_several_tables_without_a_dataset_is_copied_once() -> None:
     union = replace(_union(schema, lambda _: iter(())), tables=tables)
     with query(union, "SELECT x, y FROM records ORDER BY x") as rows:
         assert rows.read_all().to_pylist() == [{"x": 1, "y": 5}, {"x": 2, "y": 6}, {"x": 3, "y": None}]
+
+
+def test_columns_of_one_name_are_all_in_the_result() -> None:
+    """A join has them: rows by names would keep the last one only, and print its values for the others, too."""
+    found = _union(pa.schema({"x": pa.int64()}), lambda _: iter(()))
+    with query(found, "SELECT 1 AS n, 2 AS n, 3 AS n_1, 4 AS n") as rows:
+        assert rows.read_all().to_pylist() == [{"n": 1, "n_1": 2, "n_1_1": 3, "n_2": 4}]
