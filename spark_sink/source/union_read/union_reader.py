@@ -143,9 +143,11 @@ def _raw_columns(options: SourceOptions, table: str) -> pa.Schema:
 def _selected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
     if columns is None:
         return schema
+    if not columns:
+        raise SchemaError("'columns' names no column, so no row could be counted; leave it out for all of them")
     if unknown := [name for name in columns if name not in schema.names]:
         raise SchemaError(f"there is no column {unknown[0]!r}; known are {', '.join(schema.names)}")
-    return pa.schema([schema.field(name) for name in columns])
+    return pa.schema([schema.field(name) for name in dict.fromkeys(columns)])
 
 
 def _with_missing(rows: pa.Table, schema: pa.Schema) -> pa.Table:

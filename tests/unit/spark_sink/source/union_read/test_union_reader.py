@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_sink.errors import SchemaError
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
@@ -39,3 +40,14 @@ def test_a_topic_that_went_to_another_table_goes_on_there(tmp_path: Path, monkey
     found = open_union(f"{tmp_path}/{{topic}}", "localhost:9", topics=["z"])
     assert asked == [{KEY: 6}]
     assert sum(batch.num_rows for batch in found.stored()) == 6
+
+
+def test_columns_are_named_once_and_at_least_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name given twice ended in a KeyError, and no name in a stream without rows, which counts as 0 records."""
+    _write(tmp_path / "z", 0, 3)
+    monkeypatch.setattr(union_reader, "find_unread", lambda *_: Unread(ranges=[], identities={}, labels={}))
+    found = open_union(f"{tmp_path}/z", "localhost:9", columns=["offset", "topic", "offset"])
+    assert found.schema.names == ["offset", "topic"]
+    assert sum(batch.num_rows for batch in found.stored()) == 3
+    with pytest.raises(SchemaError, match="'columns' names no column"):
+        open_union(f"{tmp_path}/z", "localhost:9", columns=[])
