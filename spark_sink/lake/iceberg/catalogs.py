@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _Created = TypeVar("_Created")
 _DATABASE = "catalog.db"
 _OTHER = {"uri", "type", "py-catalog-impl"}  # each of them means another catalog than the SQLite database
+_NO_DRIVER = ("postgresql://", "mysql://", "mariadb://")  # SQLAlchemy takes a driver that kafka-azimuth[sql] lacks
+_DRIVERS = "; name the driver in catalog.uri, as in postgresql+psycopg:// and mysql+pymysql:// of kafka-azimuth[sql]"
 _CUT = "#?"  # pyiceberg parses a file's place as a URL, so that the place of a file would end before them
 _LOCK = threading.Lock()
 _PATIENCE_S, _LONGEST_PAUSE_S = 30.0, 0.2
@@ -97,14 +99,18 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
         )
     except ImportError as error:
         raise OptionError(f"Iceberg needs pyiceberg: pip install 'kafka-azimuth[iceberg]' ({error})") from error
+    from pyiceberg.exceptions import NotInstalledError  # noqa: PLC0415 -- as above
+
     # The type may be in pyiceberg's configuration file only.
     AVAILABLE_CATALOGS[CatalogType.REST] = _answering_rest
     AVAILABLE_CATALOGS[CatalogType.HIVE] = _fenced_hive
     properties = _with_defaults(dict(given))
+    hint = _DRIVERS if properties.get("uri", "").startswith(_NO_DRIVER) else ""
     try:
         return repeat_lost_races(lambda: load_catalog(name, **properties))
-    except ImportError as error:
-        raise OptionError(f"catalog {name!r}: a package is missing: {plain(error)}") from error
+    except (ImportError, NotInstalledError) as error:
+        # pyiceberg's own sentence names SQLAlchemy for every driver of a database.
+        raise OptionError(f"catalog {name!r}: a package is missing: {plain(error.__cause__ or error)}{hint}") from error
     except ValueError:  # its text has the values of all options, and one may be a password
         raise OptionError(
             f"catalog {name!r}: pyiceberg knows no catalog with {', '.join(sorted(properties)) or 'no options'}; give "
