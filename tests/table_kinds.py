@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,14 +37,16 @@ class Kind:
     """One table of a format.
 
     Attributes:
-        make: a new handle.
+        make: a new handle of a group, `g` by default.
         write: writes a file that no commit names; the table exists.
+        write_bad: the same for bad rows, which are in the quarantine's place.
         rows: the committed rows, read by the format's own reader.
         foreign: things that other writers do to the table, by name.
     """
 
-    make: Callable[[], Table]
+    make: Callable[..., Table]
     write: Callable[[TopicPartition, Iterable[int]], DataFile]
+    write_bad: Callable[[TopicPartition, Iterable[int]], DataFile]
     rows: Callable[[], Counter[Record]]
     foreign: Mapping[str, Callable[[], object]] = field(default_factory=dict)
 
@@ -138,15 +141,16 @@ def counted(rows: pa.Table) -> Counter[Record]:
 def _delta(path: str, storage: Mapping[str, str]) -> Kind:
     options = dict(storage)
 
-    def write(key: TopicPartition, offsets: Iterable[int]) -> DataFile:
-        landing = Landing(filesystem(path, storage, make=True), SCHEMA)
+    def write(place: str, key: TopicPartition, offsets: Iterable[int]) -> DataFile:
+        landing = Landing(filesystem(place, storage, make=True), SCHEMA)
         landing.write(rows_of(key, offsets))
         (file,) = landing.close()
         return file
 
     return Kind(
-        make=lambda: DeltaLakeTable(path, "g", storage),
-        write=write,
+        make=lambda group="g": DeltaLakeTable(path, group, storage),
+        write=partial(write, path),
+        write_bad=partial(write, f"{path}_quarantine"),
         rows=lambda: counted(DeltaTable(path, storage_options=options).to_pyarrow_table()),
         foreign={
             "append": lambda: write_deltalake(
@@ -185,8 +189,9 @@ def _iceberg(storage: Mapping[str, str], terms: Sequence[Term] = ()) -> Kind:
         "compaction": rewrite,
     }
     return Kind(
-        make=lambda: IcebergTable(ADDRESS, "g", storage, TableSettings(terms=terms)),
-        write=lambda key, offsets: _iceberg_file(storage, key, offsets),
+        make=lambda group="g": IcebergTable(ADDRESS, group, storage, TableSettings(terms=terms)),
+        write=partial(_iceberg_file, storage),
+        write_bad=partial(_iceberg_file, storage),
         rows=lambda: counted(_peer(storage).scan().to_arrow()),
         foreign={
             **({} if terms else writes),
@@ -199,8 +204,13 @@ def _iceberg(storage: Mapping[str, str], terms: Sequence[Term] = ()) -> Kind:
 
 def _memory() -> Kind:
     store = MemoryStore()
+
+    def write(key: TopicPartition, offsets: Iterable[int]) -> DataFile:
+        return store.write((key, one) for one in offsets)
+
     return Kind(
         make=lambda: MemoryTable(store),
-        write=lambda key, offsets: store.write((key, one) for one in offsets),
+        write=write,
+        write_bad=write,
         rows=lambda: Counter(store.rows()),
     )

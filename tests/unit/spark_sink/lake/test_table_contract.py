@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from spark_sink.errors import ConflictError, TableError
-from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
-from tests.table_kinds import ADDRESS, KINDS, SCHEMA, Bucket, Kind, kind_of, warehouse
+from tests.table_kinds import KINDS, SCHEMA, Bucket, Kind, kind_of
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 KEYS = [A, TopicPartition("a", 1), B]
@@ -77,20 +75,10 @@ def test_other_partitions_are_no_conflict(kind: Kind) -> None:
     assert sum(kind.rows().values()) == 5
 
 
-@pytest.mark.parametrize(
-    ("name", "other"),
-    [
-        ("delta", lambda root: DeltaLakeTable(str(root / "table"), "other")),
-        ("iceberg", lambda root: IcebergTable(ADDRESS, "other", warehouse(root))),
-    ],
-    ids=["delta", "iceberg"],
-)
-def test_of_two_groups_that_begin_at_once_one_is_refused(
-    name: str, other: Callable[[Path], Table], tmp_path: Path
-) -> None:
-    """Both look before either commits; the second one would write every record again."""
-    kind = kind_of(name, tmp_path)
-    fast, slow = kind.make(), other(tmp_path)
+@pytest.mark.parametrize("kind", [one for one in KINDS if one != "memory"], indirect=True)
+def test_of_two_groups_that_begin_at_once_one_is_refused(kind: Kind) -> None:
+    """Both look before either commits; the second one would write every record again. One in memory has no groups."""
+    fast, slow = kind.make(), kind.make("other")
     _made(fast)
     before = _look(slow)
     fast.swap(_look(fast), _beginning(kind.write(A, range(5))))
@@ -152,13 +140,12 @@ def test_rows_below_the_floor_are_left_out_of_the_copy(kind: Kind) -> None:
     assert kind.rows() == Counter((A, offset) for offset in (7, 8, 9))
 
 
-def test_named_bad_rows_are_found_until_the_quarantine_has_them(kind: Kind, tmp_path: Path) -> None:
+def test_named_bad_rows_are_found_until_the_quarantine_has_them(kind: Kind) -> None:
     """The next writer of the partitions adds them if the first one died between its two commits."""
     table = kind.make()
-    (tmp_path / "table_quarantine").symlink_to(tmp_path / "table")  # where Delta's bad rows are
     _made(table)
     for end, before in ((3, {}), (6, {A: 3}), (9, {A: 6})):
-        bad = Quarantined(files=[kind.write(A, [end - 1])], ends={A: end}, before=before)
+        bad = Quarantined(files=[kind.write_bad(A, [end - 1])], ends={A: end}, before=before)
         table.swap(_look(table), Change(files=(), positions={A: end}, beginnings={}, schema=SCHEMA, quarantined=bad))
     later = kind.make()
     assert _look(later).quarantined == {A: 9}
