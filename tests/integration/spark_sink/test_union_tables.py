@@ -1,15 +1,12 @@
 """The union and `azimuth query` over more than one table, over Iceberg tables, and over records of a registry."""
 
-import io
 import json
-import struct
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from fastavro import parse_schema, schemaless_writer
 from typer.testing import CliRunner
 
 from spark_sink import positions, union
@@ -23,6 +20,7 @@ from tests.integration.spark_sink.fleet.fleet_process import (
     make_topics,
     wait_until,
 )
+from tests.integration.spark_sink.fleet.test_registry_values import FORMATS, Format
 from tests.integration.spark_sink.formats.registry_server import Server
 
 pytestmark = pytest.mark.integration
@@ -105,21 +103,21 @@ def test_tables_of_a_fleet_are_one_answer_with_each_record_once(lake: Lake) -> N
     delete_topics(lake.servers, lake.topics)
 
 
-def test_avro_records_of_kafka_get_the_columns_of_the_table(lake: Lake) -> None:
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param(one, id=one.name, marks=pytest.mark.slow if one.name == "protobuf" else ()) for one in FORMATS],
+)
+def test_records_of_a_registry_get_the_columns_of_the_table(lake: Lake, form: Format) -> None:
     """With the registry that the agents ask; a record that cannot be decoded is left out, as from the table."""
-    schema = {"type": "record", "name": "Flight", "fields": [{"name": "id", "type": "long"}]}
-    parsed = parse_schema(schema)
 
     def value(number: int) -> bytes:
-        target = io.BytesIO()
-        schemaless_writer(target, parsed, {"id": number})
-        return struct.pack(">BI", 0, 1) + target.getvalue() if number % 5 else b"poison"
+        return form.encode[0](1, {"id": number}) if number % 5 else b"poison"
 
     with Server() as server:
-        assert server.register("flights-value", json.dumps(schema), "AVRO") == 1
+        assert server.register("flights-value", form.texts[0], form.kind) == 1
         given = f'schema_registry = {{ url = "{server.url}" }}\nvalue_subject = "flights-value"\n'
-        lake.write(value, f'value_format = "avro"\n{given}')
-        options = {"valueFormat": "avro", "schema.registry.url": server.url, "valueSubject": "flights-value"}
+        lake.write(value, f'value_format = "{form.name}"\n{given}')
+        options = {"valueFormat": form.name, "schema.registry.url": server.url, "valueSubject": "flights-value"}
         rows = union(
             lake.address, lake.servers, options={**lake.storage, **options}, columns=["topic", "id"]
         ).read_all()
