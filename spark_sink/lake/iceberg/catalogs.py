@@ -112,9 +112,11 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
         # pyiceberg's own sentence names SQLAlchemy for every driver of a database.
         raise OptionError(f"catalog {name!r}: a package is missing: {plain(error.__cause__ or error)}{hint}") from error
     except ValueError:  # its text has the values of all options, and one may be a password
+        given_names = ", ".join(sorted(properties))
+        fault = f"pyiceberg knows no catalog with {given_names}" if given_names else "it has no options"
         raise OptionError(
-            f"catalog {name!r}: pyiceberg knows no catalog with {', '.join(sorted(properties)) or 'no options'}; give "
-            "catalog.warehouse=FOLDER for a local catalog, or catalog.type and catalog.uri"
+            f"catalog {name!r}: {fault}; give catalog.warehouse=FOLDER for a local catalog, "
+            "or catalog.type and catalog.uri"
         ) from None
     except Exception as error:  # each kind of catalog has its own errors
         raise TableError(f"catalog {name!r} cannot be opened: {type(error).__name__}: {plain(error)}") from error

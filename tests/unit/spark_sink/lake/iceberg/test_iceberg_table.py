@@ -495,8 +495,8 @@ def test_a_name_that_is_no_table_of_a_catalog_is_refused(path: str) -> None:
 
 def test_a_catalog_without_options_is_refused_with_the_way_out() -> None:
     """The message of pyiceberg names a property that the user has never seen."""
-    with pytest.raises(OptionError, match=r"give catalog\.warehouse=FOLDER"):
-        open_catalog("nowhere", {})
+    with pytest.raises(OptionError, match=r"'nowhere': it has no options; give catalog\.warehouse=FOLDER"):
+        open_catalog("nowhere", {"warehouse": "without the prefix"})
 
 
 def test_a_refused_catalog_keeps_its_password_out_of_the_message() -> None:
