@@ -45,6 +45,7 @@ class StoredTable:
         rows: reads its rows.
         dataset: the same rows, for engines that push filters down; None for Iceberg.
         positions: the next offset of each partition, of all groups; no two groups write the same partition.
+        beginnings: the first offset of each partition, if a writer stored it.
         identities: the topic id of each name, as a number, if a writer stored it.
     """
 
@@ -52,6 +53,7 @@ class StoredTable:
     schema: pa.Schema
     rows: Rows
     positions: Mapping[TopicPartition, int]
+    beginnings: Mapping[TopicPartition, int] = field(default_factory=dict)
     identities: Mapping[str, int] = field(default_factory=dict)
     dataset: "Callable[[], pa_dataset.Dataset] | None" = None
 
@@ -96,11 +98,13 @@ def _delta(address: str, storage: Storage) -> StoredTable:
     log = TransactionLog(uri, storage)
     kept = log.refresh(handle.version())
     positions: dict[TopicPartition, int] = {}
+    beginnings: dict[TopicPartition, int] = {}
     identities: dict[str, int] = {}
     for group in groups(kept):
         refuse_restored(uri, log, group)
         own = parse_group(kept, group)
         positions |= own.positions
+        beginnings |= own.beginnings
         identities |= own.identities
 
     def rows(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -115,6 +119,7 @@ def _delta(address: str, storage: Storage) -> StoredTable:
         schema=schema,
         rows=rows,
         positions=positions,
+        beginnings=beginnings,
         identities=identities,
         dataset=partial(table_dataset, handle),
     )
@@ -125,14 +130,17 @@ def _iceberg(address: str, storage: Storage) -> StoredTable:
     if found is None:
         raise TableError(f"{address}: there is no Iceberg table; are the name and the options of the catalog right?")
     positions: dict[TopicPartition, int] = {}
+    beginnings: dict[TopicPartition, int] = {}
     identities: dict[str, int] = {}
     for state in found.state.groups.values():
         positions |= state.positions
+        beginnings |= state.beginnings
         identities |= state.identities
     return StoredTable(
         name=found.name,
         schema=iceberg_columns(found.table.schema()),
         rows=found.rows,
         positions=positions,
+        beginnings=beginnings,
         identities=identities,
     )

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pyarrow as pa
 
-from spark_sink.errors import OptionError, SchemaError
+from spark_sink.errors import OptionError, SchemaError, TableError
 from spark_sink.fetch.raw_columns import TIMESTAMP_TYPE, arrow_schema
 from spark_sink.lake.table_storage import storage_options
 from spark_sink.options.source_options import SourceOptions
@@ -75,7 +76,7 @@ def union(  # noqa: PLR0913 -- each is a part of the question
         FetchError: the brokers do not answer.
         OptionError: an option is invalid, or nothing names a topic.
         SchemaError: the columns of the tables differ in their types, or one is missing.
-        TableError: a table cannot be read.
+        TableError: a table cannot be read, or two of them have the same records.
     """
     found = open_union(table, kafka, options=options, columns=columns, topics=topics, transform=transform)
     return pa.RecordBatchReader.from_batches(found.schema, _batches(found))
@@ -93,10 +94,7 @@ def open_union(  # noqa: PLR0913 -- as `union`
     """Look at the tables, then at Kafka; arguments and errors as those of `union`."""
     given = dict(options or {})
     tables = open_tables(table, storage_options(given))
-    # A topic that went to another table has an older position in its former one.
-    positions: dict[TopicPartition, int] = {}
-    for key, at in (pair for one in tables for pair in one.positions.items()):
-        positions[key] = max(at, positions.get(key, at))
+    positions = _positions(tables)
     names = sorted({topic_of(key.topic) for key in positions} | set(topics))
     if not names:
         raise OptionError(f"{table}: no agent has written here, so no topic is known: name them with 'topics'")
@@ -106,6 +104,30 @@ def open_union(  # noqa: PLR0913 -- as `union`
     identities = {topic: number for one in tables for topic, number in one.identities.items()}
     unread = find_unread(options_read, positions, identities)
     return Union(tables, Tail(options_read, unread, transform), schema)
+
+
+def _positions(tables: Sequence[StoredTable]) -> dict[TopicPartition, int]:
+    """Return the next offset of each partition.
+
+    Raises:
+        TableError: two tables have the same records, as a table and its copy, so that each would be read twice.
+    """
+    positions: dict[TopicPartition, int] = {}
+    spans: dict[TopicPartition, list[tuple[int, int, str]]] = {}
+    for table in tables:
+        for key, position in table.positions.items():
+            # A topic that went to another table has an older position in its former one.
+            positions[key] = max(position, positions.get(key, position))
+            if table.beginnings.get(key, position) < position:
+                spans.setdefault(key, []).append((table.beginnings[key], position, table.name))
+    for key, found in spans.items():
+        for (_, end, name), (begin, _, other) in pairwise(sorted(found)):
+            if begin < end:
+                raise TableError(
+                    f"{name} and {other} both have records of {key.topic}/{key.partition} from offset {begin} on, so "
+                    "these would be read twice: is one a copy of the other? Name one of them, or move the copy"
+                )
+    return positions
 
 
 def _source_options(

@@ -1,11 +1,12 @@
 """From which offsets on a union reads Kafka."""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from spark_sink.errors import SchemaError
+from spark_sink.errors import SchemaError, TableError
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
@@ -40,6 +41,22 @@ def test_a_topic_that_went_to_another_table_goes_on_there(tmp_path: Path, monkey
     found = open_union(f"{tmp_path}/{{topic}}", "localhost:9", topics=["z"])
     assert asked == [{KEY: 6}]
     assert sum(batch.num_rows for batch in found.stored()) == 6
+
+
+@pytest.mark.parametrize("more", [(), ((6, 9),)], ids=["a copy", "a copy that was left behind"])
+def test_a_copy_of_a_table_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[tuple[int, int], ...]
+) -> None:
+    """Beside its original under one address with a placeholder, each of its records would be in the result twice."""
+    monkeypatch.setattr(union_reader, "find_unread", lambda *_: Unread(ranges=[], identities={}, labels={}))
+    _write(tmp_path / "z", 0, 3)
+    _write(tmp_path / "a", 3, 6)
+    shutil.copytree(tmp_path / "a", tmp_path / "a_backup")
+    for begin, end in more:
+        _write(tmp_path / "a", begin, end)
+    with pytest.raises(TableError, match=r"/a\S* and \S*/a\S* both have records of z/0 from offset 3 on"):
+        open_union(f"{tmp_path}/{{topic}}", "localhost:9")
+    assert open_union(f"{tmp_path}/a", "localhost:9").schema.names == SCHEMA.names
 
 
 def test_columns_are_named_once_and_at_least_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
