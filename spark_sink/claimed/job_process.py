@@ -36,6 +36,7 @@ from spark_sink.kafka.client_properties import leaving_silent_leaders, librdkafk
 from spark_sink.kafka.group_lag import admin
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.kafka.pause_watch import PausedTopics
+from spark_sink.lake.iceberg.catalogs import refuse_unknown_catalog
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.lake.ops_log.ops_writer import written
 from spark_sink.monitoring.live import serve_metrics
@@ -70,6 +71,7 @@ def build(
     Raises:
         ClaimsError: the database's address is invalid, or its claims cannot be kept there; not if it is away.
         FleetError: neither topics nor a pattern, or no broker answers.
+        OptionError: the options of an Iceberg table describe no catalog.
         SparkSinkError: Kafka's client refuses a property.
     """
     steps = steps or StartSteps(log=log)
@@ -79,6 +81,7 @@ def build(
     _claims(settings, "not known yet").close()  # reports errors of the settings before waiting for a broker
     with contextlib.suppress(ClaimsAwayError):  # it may come back; a file that is no database stays one
         check_claims(settings.database, settings.claims_table)
+    refuse_unknown_catalog(settings.table, settings.storage)
     topics = ClusterTopics(admin(kafka), source)
     steps.done(f"cluster {topics.cluster} at {kafka['bootstrap.servers']}: {topics.count} topics")
     claims = _claims(settings, topics.cluster)

@@ -4,6 +4,7 @@ An address is `iceberg://<catalog>.<namespace>.<table>`. The properties of the c
 that begin with `catalog.`; pyiceberg's configuration file and environment variables complete them.
 """
 
+import contextlib
 import random
 import threading
 import time
@@ -20,6 +21,7 @@ from spark_sink.lake.table_storage import (
     ICEBERG,
     PLACEHOLDER,
     Storage,
+    is_iceberg,
     local_path,
     refuse_mounted_store,
     table_storage,
@@ -87,6 +89,17 @@ def open_catalog(name: str, storage: Storage) -> "Catalog":
     given = {key[len(CATALOG) :]: value for key, value in storage.items() if key.startswith(CATALOG)}
     with _LOCK:  # two threads would create the tables of a new database at the same time
         return _opened(name, tuple(sorted(given.items())))
+
+
+def refuse_unknown_catalog(address: str, storage: Storage) -> None:
+    """Refuse options of an Iceberg table that describe no catalog; one that cannot be reached may be there later.
+
+    Raises:
+        OptionError: pyiceberg is not installed, or the options do not describe a catalog.
+    """
+    if is_iceberg(address) and not is_absent(storage):
+        with contextlib.suppress(TableError):
+            open_catalog(identifier(address).catalog, storage)
 
 
 @lru_cache(maxsize=64)

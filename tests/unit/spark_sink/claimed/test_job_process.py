@@ -16,7 +16,7 @@ from spark_sink.agent.progress_log import StartSteps
 from spark_sink.claimed import ClaimedSettings, Round, build
 from spark_sink.claimed import job_process as module
 from spark_sink.claimed.start_backlog import Ending
-from spark_sink.errors import TableError
+from spark_sink.errors import OptionError, TableError
 from spark_sink.fetch.range_reader import consumer_config
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
@@ -189,6 +189,22 @@ def test_a_file_that_cannot_keep_claims_ends_the_start(
     with pytest.raises(ClaimsError, match=says) as raised:
         build(replace(settings, database=f"sqlite:///{tmp_path}/{name}"))
     assert not isinstance(raised.value, ClaimsAwayError)
+
+
+@pytest.mark.parametrize(
+    ("catalog", "error", "says"),
+    [
+        ({"catalog.type": "foo"}, OptionError, "pyiceberg knows no catalog with type"),
+        ({"catalog.uri": "http://127.0.0.1:1"}, FleetError, "no broker"),
+    ],
+    ids=["an unknown type", "a catalog that is away"],
+)
+def test_options_of_no_catalog_end_the_start(
+    settings: ClaimedSettings, catalog: dict[str, str], error: type[Exception], says: str
+) -> None:
+    """No round can succeed; a catalog that does not answer may come back."""
+    with pytest.raises(error, match=says):
+        build(replace(settings, table="iceberg://lake.raw.flights", storage=catalog))
 
 
 def test_a_database_that_is_away_does_not_end_the_start(settings: ClaimedSettings) -> None:
