@@ -56,4 +56,4 @@ def _outcome(positions: int, *, apply: bool) -> str:
         return "no position was set back\nstart the agents again"
     if positions:
         return f"{positions} positions are ahead of the rows; --apply sets them back"
-    return "no position is ahead of the rows; --apply only changes the quarantine, and resolves a RESTORE or rollback"
+    return "no position is ahead of the rows; --apply is needed only after a RESTORE or rollback, or for the quarantine"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spark_sink.cli._tables import Address, Fleet, Group, Storage, not_read, say_fault, tables
+from spark_sink.cli._texts import counted
 from spark_sink.errors import SparkSinkError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def verify(
         typer.echo(json.dumps(values if chosen.named else _value(reports[0])))
     elif chosen.named:
         typer.echo(
-            f"{chosen.named}: {sum(one.rows for one in reports)} rows in {len(reports)} tables, "
+            f"{chosen.named}: {sum(one.rows for one in reports)} rows in {counted(len(reports), 'table')}, "
             f"{sum(one.duplicates for one in reports)} duplicates, {sum(one.missing for one in reports)} missing"
             f"{not_read(len(values) - len(reports))}"
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_sink.errors import OptionError, plain
+from spark_sink.errors import OptionError, SparkSinkError, TableError, plain
 from spark_sink.source.union_read.union_reader import Union
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 VIEW = "records"
 _UNREAD = "unread"
+_STORED = "stored_"  # and the number of the table
 _ROWS = 10_000  # of a batch of the result
 
 
@@ -52,7 +53,16 @@ def query(found: Union, sql: str) -> Iterator[pa.RecordBatchReader]:
         except duckdb.Error as error:
             if failed:  # DuckDB's own error has its text and a traceback as one line
                 raise failed[0] from error
-            raise OptionError(f"DuckDB refuses the query: {plain(error)}") from error
+            raise _refused(plain(error), found) from error
+
+
+def _refused(text: str, found: Union) -> SparkSinkError:
+    """Return the error for what DuckDB says: of a table whose files cannot be read, or of the query."""
+    _, failed, cause = text.partition(f"stream registered as '{_STORED}")
+    if not failed:
+        return OptionError(f"DuckDB refuses the query: {text}")
+    number, _, cause = cause.partition("' failed: ")
+    return TableError(f"{found.tables[int(number)].name}: the rows cannot be read: {cause.partition(' Detail: ')[0]}")
 
 
 def _distinct(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
@@ -89,7 +99,7 @@ def _view(tables: Sequence[str], columns: Sequence[str]) -> str:
 
 def _stored(connection: "duckdb.DuckDBPyConnection", found: Union, failed: list[Exception]) -> Iterator[str]:
     for number, table in enumerate(found.tables):
-        name = f"stored_{number}"
+        name = f"{_STORED}{number}"
         if table.dataset is None:
             yield _copied(connection, found, name, replace(found, tables=[table]).stored(), failed)
         else:

@@ -234,7 +234,7 @@ def test_the_command_says_what_it_would_do_and_does_it_when_told(tmp_path: Path)
         assert "t/0: 20 -> 10" in shown.output
         assert "2 positions are ahead of the rows" in shown.output
     assert "2 positions were set back" in run(app, ["rewind", path, "--apply"]).output
-    assert "no position is ahead of the rows; --apply only changes" in run(app, ["rewind", path]).output
+    assert "no position is ahead of the rows; --apply is needed only after" in run(app, ["rewind", path]).output
     assert run(app, ["rewind", path, "--apply"]).output == f"{path}: no position was set back\nstart the agents again\n"
     assert run(app, ["rewind", path, "--json"]).output == "[]\n"
 

@@ -1,7 +1,7 @@
 """From which offsets on a union reads Kafka."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from spark_sink.source.union_read import union_reader
-from spark_sink.source.union_read.union_reader import open_union
+from spark_sink.source.union_read.table_query import query
+from spark_sink.source.union_read.union_reader import Union, open_union
 from spark_sink.source.union_read.unread_ranges import Unread
 from tests.table_kinds import SCHEMA, rows_of
 
@@ -68,3 +69,19 @@ def test_columns_are_named_once_and_at_least_one(tmp_path: Path, monkeypatch: py
     assert sum(batch.num_rows for batch in found.stored()) == 3
     with pytest.raises(SchemaError, match="'columns' names no column"):
         open_union(f"{tmp_path}/z", "localhost:9", columns=[])
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"no Parquet")], ids=["gone", "damaged"])
+def test_a_file_that_cannot_be_read_is_an_error_of_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object]
+) -> None:
+    """DuckDB names its own stream, so that the statement seemed to be wrong."""
+    monkeypatch.setattr(union_reader, "find_unread", lambda *_: Unread(ranges=[], identities={}, labels={}))
+    monkeypatch.setattr(Union, "unread", lambda _: iter(()))
+    _write(tmp_path / "a", 0, 3)
+    _write(tmp_path / "z", 3, 6)
+    damage(next((tmp_path / "z").glob("**/*.parquet")))
+    found = open_union(f"{tmp_path}/{{topic}}", "localhost:9")
+    says = r"^\S*/z/?: the rows cannot be read: .*Could not open Parquet input source"
+    with pytest.raises(TableError, match=says), query(found, "SELECT max(partition) FROM records") as rows:
+        rows.read_all()
