@@ -72,10 +72,10 @@ def _values(reader: pa.RecordBatchReader) -> list[bytes]:
 class _Acknowledged:
     """A producer in a thread, and how many of its records are acknowledged."""
 
-    def __init__(self, servers: str, topic: str) -> None:
+    def __init__(self, servers: str, topics: list[str]) -> None:
         self.acknowledged = self.sent = 0
         self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})
-        self._topic, self._ended = topic, threading.Event()
+        self._topics, self._ended = topics, threading.Event()
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
@@ -90,7 +90,8 @@ class _Acknowledged:
         while not self._ended.is_set():
             for _ in range(50):
                 self.sent += 1
-                self._producer.produce(self._topic, b'{"id":%d}' % self.sent, on_delivery=self._note)
+                topic = self._topics[self.sent % len(self._topics)]
+                self._producer.produce(topic, b'{"id":%d}' % self.sent, on_delivery=self._note)
             self._producer.poll(0.02)
         assert self._producer.flush(60) == 0
 
@@ -101,14 +102,22 @@ class _Acknowledged:
 
 def _live_fleet(name: str, root: Path, cluster: Cluster) -> tuple[str, str, dict[str, str]]:
     """The file of a fleet, its table and the options of a union with it."""
-    _, lake, values = name.split("-")
+    _, lake, values, *several = name.split("-")
+    each = "/{topic}" if several else ""
     json_values = 'value_format = "json"\nvalue_schema = \'{"id": "bigint"}\'\n' if values == "json" else ""
     decoding = {"valueFormat": "json"} if values == "json" else {}
+    place = f"{root}/lake/{{cluster}}"
     if lake == "delta":
-        return config(name, root, cluster, json_values), f"{root}/lake/home", decoding
+        text = config(name, root, cluster, json_values).replace(place, place + each)
+        return text, f"{root}/lake/home{each}", decoding
     catalog = f'table_format = "iceberg"\ncatalog = {{ warehouse = "{root}/warehouse" }}\n'
-    text = config(name, root, cluster, catalog + json_values).replace(f"{root}/lake/{{cluster}}", "lake.raw.{cluster}")
-    return text, "iceberg://lake.raw.home", {"catalog.warehouse": f"{root}/warehouse", **decoding}
+    table = "lake.{cluster}.{topic}" if several else "lake.raw.{cluster}"
+    text = config(name, root, cluster, catalog + json_values).replace(place, table)
+    return (
+        text,
+        f"iceberg://{table.replace('{cluster}', 'home')}",
+        {"catalog.warehouse": f"{root}/warehouse", **decoding},
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,14 +127,16 @@ def _live_fleet(name: str, root: Path, cluster: Cluster) -> tuple[str, str, dict
         "union-iceberg-json",
         pytest.param("union-delta-json", marks=pytest.mark.slow),
         pytest.param("union-iceberg-raw", marks=pytest.mark.slow),
+        pytest.param("union-delta-raw-tables", marks=pytest.mark.slow),
+        pytest.param("union-iceberg-json-tables", marks=pytest.mark.slow),
     ],
 )
 def test_each_acknowledged_record_is_there_once_while_agents_commit_and_die(
     cluster: Cluster, tmp_path: Path, name: str
 ) -> None:
-    """An agent is killed and started between the looks; two read the topic."""
-    topic = f"{name}.t"
-    make_topics(cluster.bootstrap_servers, [topic], PARTITIONS)
+    """An agent is killed and started between the looks; two read the topics, which have one table or one each."""
+    topics = [f"{name}.t{number}" for number in range(1 + name.endswith("tables"))]
+    make_topics(cluster.bootstrap_servers, topics, PARTITIONS)
     text, table, options = _live_fleet(name, tmp_path, cluster)
 
     def committed() -> dict[TopicPartition, int]:
@@ -133,22 +144,22 @@ def test_each_acknowledged_record_is_there_once_while_agents_commit_and_die(
 
     with (
         FleetProcesses(tmp_path, text) as fleet,
-        _Acknowledged(cluster.bootstrap_servers, topic) as producer,
+        _Acknowledged(cluster.bootstrap_servers, topics) as producer,
     ):
         fleet.start("a", "b")
-        wait_until(lambda: len(committed()) == PARTITIONS, 120, "a table", lambda: fleet.log("a"))
+        wait_until(lambda: len(committed()) == len(topics) * PARTITIONS, 120, "the tables", lambda: fleet.log("a"))
         for look in range(LOOKS):
             before = committed()
             wait_until(partial(_moved, committed, before), 120, "a commit", lambda: fleet.log("a"))
             least = producer.acknowledged
-            columns = ["partition", "offset"]
-            found = union(table, cluster.bootstrap_servers, topics=[topic], columns=columns, options=options)
+            columns = ["topic", "partition", "offset"]
+            found = union(table, cluster.bootstrap_servers, topics=topics, columns=columns, options=options)
             rows = found.read_all()
             most = producer.sent
-            by_partition = Counter(rows.column("partition").to_pylist())
-            places = set(zip(*(rows.column(column).to_pylist() for column in columns), strict=True))
-            assert len(places) == rows.num_rows, "a record is there twice"
-            assert places == {(one, at) for one, count in by_partition.items() for at in range(count)}
+            places = Counter(zip(*(rows.column(column).to_pylist() for column in columns), strict=True))
+            assert set(places.values()) == {1}, "a record is there twice"
+            partitions = Counter((topic, partition) for topic, partition, _ in places)
+            assert places.keys() == {(*one, at) for one, count in partitions.items() for at in range(count)}
             assert least <= rows.num_rows <= most
             if look % 3 == 1:
                 fleet.kill("ab"[look % 2])
