@@ -17,7 +17,7 @@ from spark_sink.lake.table_contract import Change, DataFile
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
-from tests.integration.assignors.claims.conftest import PostgreSQL
+from tests.integration.assignors.claims.conftest import MariaDB, PostgreSQL
 from tests.integration.spark_sink.hive_fixture import hive_metastore, hive_on_postgresql
 from tests.integration.spark_sink.rest_fixture import rest_catalog
 from tests.integration.spark_sink.small_servers import BUCKET, small_aws
@@ -26,6 +26,10 @@ from tests.table_kinds import SCHEMA, rows_of, warehouse
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 A = TopicPartition("a", 0)
+DATABASES: dict[str, tuple[type[PostgreSQL] | type[MariaDB], str, str]] = {
+    "PostgreSQL and a folder": (PostgreSQL, "postgresql", "postgresql+psycopg"),
+    "MariaDB and a folder": (MariaDB, "mariadb", "mysql+pymysql"),
+}
 KEYS = {"access-key-id": "someone", "secret-access-key": "canary-9fd1", "region": "us-east-1"}
 
 
@@ -37,14 +41,14 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @contextmanager
-def postgresql() -> Iterator[str]:
-    """Run a PostgreSQL; skip the test if there is none. Yields its address for pyiceberg."""
-    binaries = PostgreSQL.found()
+def database(kind: type[PostgreSQL] | type[MariaDB], dialect: str, driver: str) -> Iterator[str]:
+    """Run a database; skip the test if there is none. Yields its address for pyiceberg."""
+    binaries = kind.found()
     if binaries is None:
-        pytest.skip(f"there is no PostgreSQL here: apt install {PostgreSQL.package}")
-    server = PostgreSQL(binaries)
+        pytest.skip(f"there is no {kind.__name__} here: apt install {kind.package}")
+    server = kind(binaries)
     try:
-        yield server.address.replace("postgresql://", "postgresql+psycopg://")
+        yield f"{driver}://" + server.address.removeprefix(f"{dialect}://")
     finally:
         server.close()
 
@@ -56,6 +60,7 @@ def postgresql() -> Iterator[str]:
         "Glue and S3",
         "REST and a folder",
         "PostgreSQL and a folder",
+        "MariaDB and a folder",
         "Hive on PostgreSQL and a folder",
         "Hive on Derby and a folder",
     ]
@@ -74,8 +79,8 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mapping[
     if kind == "SQLite and a folder":
         yield warehouse(tmp_path)
         return
-    if kind == "PostgreSQL and a folder":
-        with postgresql() as address:
+    if kind in DATABASES:
+        with database(*DATABASES[kind]) as address:
             yield {**warehouse(tmp_path), "catalog.type": "sql", "catalog.uri": address}
         return
     address = request.getfixturevalue("endpoint")

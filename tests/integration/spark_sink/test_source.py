@@ -141,17 +141,20 @@ def test_available_now_reads_everything_once_and_a_restart_goes_on(
 
 @pytest.mark.slow
 def test_a_batch_is_read_without_a_group_and_foreach_batch_writes_it_once(
-    pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession, admin: AdminClient
 ) -> None:
     """The columns of a stream, from one offset to another; and a batch whose function failed is committed once."""
     name = topic("batch", partitions=2)
     fill(producer, name, 2, 10)
     source = {"kafka.bootstrap.servers": pipeline.base["kafka.bootstrap.servers"], "subscribe": name}
     bounds = {"startingOffsets": json.dumps({name: {"0": 4}}), "endingOffsets": json.dumps({name: {"1": 3}})}
-    asked = spark.read.format("kafka-group").options(**source, **bounds, includeTimestampType="true")
+    group = {"kafka.group.id": f"{name}-batch"}
+    asked = spark.read.format("kafka-group").options(**source, **group, **bounds, includeTimestampType="true")
     rows = sorted((row.partition, row.offset, bytes(row.value), row.timestampType) for row in asked.load().collect())
     wanted = [(0, n) for n in range(4, 10)] + [(1, n) for n in range(3)]
     assert rows == [(partition, n, str(n).encode(), 0) for partition, n in wanted]
+    groups = {found.group_id for found in admin.list_consumer_groups().result(10).valid}
+    assert group["kafka.group.id"] not in groups
     with pytest.raises(Exception, match="is past the end of the log, 10"):
         spark.read.format("kafka-group").options(**source, endingOffsets=json.dumps({name: {"0": 11}})).load().count()
     table, checkpoint = str(pipeline.root / "each"), str(pipeline.root / "checkpoint-each")
