@@ -40,10 +40,10 @@ def batch_limits(given: Mapping[str, str], tasks: int) -> BatchLimits:
         OptionError: one of them is invalid, or two contradict each other.
     """
     limits = BatchLimits(
-        max_offsets=number(given, "maxoffsetspertrigger", None) or OFFSETS_A_TASK * tasks,
-        max_bytes=size_bytes(given, "maxbytespertrigger", None),
-        min_offsets=number(given, "minoffsetspertrigger", None),
-        max_delay_s=duration_s(given, "maxtriggerdelay", _DELAY_S),
+        max_offsets=number(given, "maxOffsetsPerTrigger", None) or OFFSETS_A_TASK * tasks,
+        max_bytes=size_bytes(given, "maxBytesPerTrigger", None),
+        min_offsets=number(given, "minOffsetsPerTrigger", None),
+        max_delay_s=duration_s(given, "maxTriggerDelay", _DELAY_S),
     )
     if limits.min_offsets is not None and limits.min_offsets > limits.max_offsets:
         raise OptionError(

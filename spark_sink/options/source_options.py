@@ -197,12 +197,12 @@ class SourceOptions:
             rack=rack or None,
             agent=agent,
             parallelism=parallelism,
-            min_partitions=number(given, "minpartitions", 1) or 1,
-            fail_on_data_loss=flag(given, "failondataloss", default=True),
-            headers=flag(given, "includeheaders", default=False),
+            min_partitions=number(given, "minPartitions", 1) or 1,
+            fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
+            headers=flag(given, "includeHeaders", default=False),
             timestamp_type=_timestamp_type(given),
-            record_batches=flag(given, "fetchrecordbatches", default=True),
-            poll_timeout_s=(number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
+            record_batches=flag(given, "fetchRecordBatches", default=True),
+            poll_timeout_s=(number(given, "kafkaConsumer.pollTimeoutMs", 120_000) or 120_000) / 1000,
             value=value_format(given, topics, landing),
             telemetry=given.get("telemetry") or None,
             holding=given.get("holding") or None,
@@ -306,8 +306,8 @@ def _check_protocol(given: Mapping[str, str]) -> None:
 
 
 def _timestamp_type(given: Mapping[str, str]) -> bool:
-    asked = flag(given, "includetimestamptype", default=False)
-    if asked and choice(given, "valueformat", FORMATS) != "raw":
+    asked = flag(given, "includeTimestampType", default=False)
+    if asked and choice(given, "valueFormat", FORMATS) != "raw":
         raise OptionError(
             "option 'includeTimestampType' is for valueFormat=raw: decoded columns may have the name timestampType"
         )

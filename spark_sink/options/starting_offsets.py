@@ -48,7 +48,7 @@ def starting(given: Mapping[str, str]) -> OffsetRule:
     Raises:
         OptionError: one of them is invalid.
     """
-    strategy = choice(given, "startingoffsetsbytimestampstrategy", ("error", "latest"))
+    strategy = choice(given, "startingOffsetsByTimestampStrategy", ("error", "latest"))
     return _rule(given, "starting", EARLIEST, strategy)
 
 
@@ -68,11 +68,10 @@ def _rule(given: Mapping[str, str], side: str, default: int, no_later_record: st
     names = f"{side}Offsets", f"{side}OffsetsByTimestamp"
     text = given.get(names[0].lower())
     mark = default if text is None else _MARKS.get(text.strip().lower())
-    timestamp = f"{side}timestamp"
     return OffsetRule(
         mark=default if mark is None else mark,
         offsets=_by_partition(json_value(text or "", names[0]), names[0], EARLIEST) if mark is None else {},
-        timestamp_ms=number(given, timestamp, None) if timestamp in given else None,
+        timestamp_ms=number(given, f"{side}Timestamp", None),
         timestamps_ms=_by_partition(json_value(given.get(names[1].lower(), "{}"), names[1]), names[1], 0),
         no_later_record=no_later_record,
     )

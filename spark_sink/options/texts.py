@@ -1,4 +1,7 @@
-"""Reads Spark's options, which are texts by name, as numbers, times, sizes, flags, words and JSON."""
+"""Reads Spark's options as numbers, times, sizes, flags, words and JSON.
+
+The given options are texts by name in lower case; a name is spelled here as in the documentation, and so in messages.
+"""
 
 import json
 import re
@@ -19,7 +22,7 @@ def number(given: Mapping[str, str], name: str, default: int | None) -> int | No
     Raises:
         OptionError: it is something else.
     """
-    text = given.get(name)
+    text = given.get(name.lower())
     if text is None:
         return default
     try:
@@ -37,7 +40,7 @@ def fraction(given: Mapping[str, str], name: str, default: float) -> float:
     Raises:
         OptionError: it is something else.
     """
-    text = given.get(name, str(default))
+    text = given.get(name.lower(), str(default))
     try:
         value = float(text)
     except ValueError:
@@ -53,11 +56,12 @@ def duration_s(given: Mapping[str, str], name: str, default: float) -> float:
     Raises:
         OptionError: it is something else.
     """
-    if name not in given:
+    text = given.get(name.lower())
+    if text is None:
         return default
-    amount, unit = _amount(given[name])
+    amount, unit = _amount(text)
     if unit not in _SECONDS:
-        raise OptionError(f"option {name!r}: {given[name]!r}, need a time as '10s', '15m' or '1h'")
+        raise OptionError(f"option {name!r}: {text!r}, need a time as '10s', '15m' or '1h'")
     return amount * float(_SECONDS[unit])
 
 
@@ -67,11 +71,12 @@ def size_bytes(given: Mapping[str, str], name: str, default: int | None) -> int 
     Raises:
         OptionError: it is something else.
     """
-    if name not in given:
+    text = given.get(name.lower())
+    if text is None:
         return default
-    amount, unit = _amount(given[name])
+    amount, unit = _amount(text)
     if unit not in _BYTES or not amount:
-        raise OptionError(f"option {name!r}: {given[name]!r}, need a size as '512m' or '2g', or a number of bytes")
+        raise OptionError(f"option {name!r}: {text!r}, need a size as '512m' or '2g', or a number of bytes")
     return amount * int(_BYTES[unit])
 
 
@@ -81,7 +86,7 @@ def flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
     Raises:
         OptionError: it is something else.
     """
-    text = given.get(name, str(default)).lower()
+    text = given.get(name.lower(), str(default)).lower()
     if text not in {"true", "false"}:
         raise OptionError(f"option {name!r}: {text!r}, need true or false")
     return text == "true"
@@ -93,9 +98,9 @@ def choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str
     Raises:
         OptionError: it is something else.
     """
-    text = given.get(name, choices[0]).lower()
+    text = given.get(name.lower(), choices[0]).lower()
     if text not in choices:
-        raise OptionError(f"option {name!r}: {text!r}, need one of {choices}")
+        raise OptionError(f"option {name!r}: {text!r}, need one of {', '.join(filter(None, choices))}")
     return text
 
 

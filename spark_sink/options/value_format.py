@@ -50,7 +50,7 @@ def value_format(given: Mapping[str, str], topics: tuple[str, ...], landing: Map
     Raises:
         OptionError: an option is missing, contradictory or has no meaning.
     """
-    name = choice(given, "valueformat", FORMATS)
+    name = choice(given, "valueFormat", FORMATS)
     if name != "raw" and landing is not None and "columns" not in landing:
         raise OptionError(f"valueFormat={name} is landed by the tasks only where 'landing' holds the option 'columns'")
     schema = _schema(given, name)
@@ -69,7 +69,7 @@ def value_format(given: Mapping[str, str], topics: tuple[str, ...], landing: Map
         subject=subject,
         message=given.get("valuemessage") or None,
         registry=registry,
-        sample=number(given, "inferrecords", 1_000) or 1_000,
+        sample=number(given, "inferRecords", 1_000) or 1_000,
         unknown=_unknown(given),
         nulls=_nulls(given),
     )
@@ -91,7 +91,7 @@ def _refuse_changed_rows(given: Mapping[str, str]) -> None:
 
     After a restart, a field that the query drops or renames would have no column, and be written to `_rescued`.
     """
-    landing = choice(given, "sinklanding", ("", "direct", "rows"))
+    landing = choice(given, "sinkLanding", ("", "direct", "rows"))
     if not landing:
         raise OptionError(
             f"valueSchema={TABLE_SCHEMA} needs rows that reach the table unchanged, and a query of your own may change "
@@ -108,10 +108,10 @@ def _refuse_changed_rows(given: Mapping[str, str]) -> None:
 
 
 def _unknown(given: Mapping[str, str]) -> Policy:
-    name = choice(given, "unknownfields", POLICIES)
+    name = choice(given, "unknownFields", POLICIES)
     return next(one for one in POLICIES if one == name)
 
 
 def _nulls(given: Mapping[str, str]) -> NullPolicy:
-    name = choice(given, "valuenull", NULL_POLICIES)
+    name = choice(given, "valueNull", NULL_POLICIES)
     return next(one for one in NULL_POLICIES if one == name)

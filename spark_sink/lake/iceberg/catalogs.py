@@ -170,12 +170,23 @@ def local_warehouse(storage: Storage) -> Path | None:
     """Return the folder of the tables; None if it is not on this machine.
 
     Raises:
-        OptionError: it is empty, which would mean the current folder.
+        OptionError: it is empty, which would mean the current folder; the tables would be in another folder; or it is a
+            mounted store.
     """
     warehouse = storage.get(f"{CATALOG}warehouse", "s3://")
     if not warehouse.strip():
         raise OptionError(f"{CATALOG}warehouse is empty, need the folder or the address of the tables")
-    return local_path(warehouse)
+    folder = local_path(warehouse)
+    if folder is None:
+        return None
+    folder = folder.resolve()
+    refuse_mounted_store(str(folder))
+    if any(one in str(folder) for one in _CUT) or unquote(str(folder)) != str(folder):
+        raise OptionError(
+            f"catalog.warehouse={folder}: a #, a ? or a % with two hexadecimal digits in it would be read as another "
+            "folder; rename it"
+        )
+    return folder
 
 
 def is_absent(storage: Storage) -> bool:
@@ -187,21 +198,10 @@ def is_absent(storage: Storage) -> bool:
 
 
 def _with_defaults(given: dict[str, str]) -> dict[str, str]:
-    """Complete the properties of a local catalog.
-
-    Raises:
-        OptionError: the warehouse is empty, the tables would be in another folder than it, or it is a mounted store.
-    """
+    """Complete the properties of a local catalog; errors as those of `local_warehouse`."""
     folder = local_warehouse(table_storage({}, given))
     if folder is None:
         return given
-    folder = folder.resolve()
-    refuse_mounted_store(str(folder))
-    if any(one in str(folder) for one in _CUT) or unquote(str(folder)) != str(folder):
-        raise OptionError(
-            f"catalog.warehouse={folder}: a #, a ? or a % with two hexadecimal digits in it would be read as another "
-            "folder; rename it"
-        )
     if given.keys() & _OTHER:
         return {**given, "warehouse": f"file://{folder}"}
     folder.mkdir(parents=True, exist_ok=True)
