@@ -97,7 +97,7 @@ def test_the_option_rescues_where_nothing_is_said() -> None:
     given = {"kafka.bootstrap.servers": "b", "kafka.group.id": "g", "subscribe": "a"}
     assert SourceOptions.parse(given).value.unknown == "rescue"
     assert SourceOptions.parse({**given, "unknownFields": "Evolve"}).value.unknown == "evolve"
-    with pytest.raises(OptionError, match=r"unknownfields.*'drop'"):
+    with pytest.raises(OptionError, match=r"unknownFields.*'drop'"):
         SourceOptions.parse({**given, "unknownFields": "drop"})
 
 
