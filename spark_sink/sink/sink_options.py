@@ -11,6 +11,7 @@ from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_storage import CATALOG, is_iceberg, local_path, storage_options
 from spark_sink.options.source_options import _KNOWN as _SOURCE
+from spark_sink.options.texts import flag
 from spark_sink.sink.topic_routes import Routes
 
 _PROPERTY = "tableproperty."
@@ -88,7 +89,7 @@ class SinkOptions:
             partition_columns=() if iceberg else partition_columns(given.get("partitionby", "")),
             compression=given.get("compression", "zstd"),
         )
-        merge, topic_notes = (_flag(given, name) for name in ("mergeSchema", "topicNotes"))
+        merge, topic_notes = (flag(given, name, default=False) for name in ("mergeSchema", "topicNotes"))
         terms = parse_terms(given.get("partitionby", "")) if iceberg else ()
         properties = {
             name[len(_PROPERTY) :]: value for name, value in options.items() if name.lower().startswith(_PROPERTY)
@@ -122,13 +123,6 @@ class SinkOptions:
         """Settings for creating a quarantine: it has its own columns, and no partitions."""
         kept = {name: value for name, value in self.table.properties.items() if name != _APPEND_ONLY}
         return TableSettings(properties=kept)
-
-
-def _flag(given: Mapping[str, str], name: str) -> bool:
-    value = given.get(name.lower(), "false").lower()
-    if value not in {"true", "false"}:
-        raise OptionError(f"option {name!r}: {value!r}, need true or false")
-    return value == "true"
 
 
 def partition_columns(text: str) -> tuple[str, ...]:

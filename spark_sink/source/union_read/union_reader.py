@@ -94,7 +94,11 @@ def open_union(  # noqa: PLR0913 -- as `union`
     """Look at the tables, then at Kafka; arguments and errors as those of `union`."""
     given = dict(options or {})
     tables = open_tables(table, storage_options(given))
-    positions = _positions(tables)
+    _refuse_copies(tables)
+    # A topic that went to another table has an older position in its former one.
+    positions: dict[TopicPartition, int] = {}
+    for key, at in (pair for one in tables for pair in one.positions.items()):
+        positions[key] = max(at, positions.get(key, at))
     names = sorted({topic_of(key.topic) for key in positions} | set(topics))
     if not names:
         raise OptionError(f"{table}: no agent has written here, so no topic is known: name them with 'topics'")
@@ -106,20 +110,17 @@ def open_union(  # noqa: PLR0913 -- as `union`
     return Union(tables, Tail(options_read, unread, transform), schema)
 
 
-def _positions(tables: Sequence[StoredTable]) -> dict[TopicPartition, int]:
-    """Return the next offset of each partition.
+def _refuse_copies(tables: Sequence[StoredTable]) -> None:
+    """Refuse two tables with the same records, as a table and its copy: each record would be read twice.
 
     Raises:
-        TableError: two tables have the same records, as a table and its copy, so that each would be read twice.
+        TableError: the offsets of two tables overlap.
     """
-    positions: dict[TopicPartition, int] = {}
     spans: dict[TopicPartition, list[tuple[int, int, str]]] = {}
     for table in tables:
-        for key, position in table.positions.items():
-            # A topic that went to another table has an older position in its former one.
-            positions[key] = max(position, positions.get(key, position))
-            if table.beginnings.get(key, position) < position:
-                spans.setdefault(key, []).append((table.beginnings[key], position, table.name))
+        for key, begin in table.beginnings.items():
+            if begin < (end := table.positions.get(key, begin)):
+                spans.setdefault(key, []).append((begin, end, table.name))
     for key, found in spans.items():
         for (_, end, name), (begin, _, other) in pairwise(sorted(found)):
             if begin < end:
@@ -127,7 +128,6 @@ def _positions(tables: Sequence[StoredTable]) -> dict[TopicPartition, int]:
                     f"{name} and {other} both have records of {key.topic}/{key.partition} from offset {begin} on, so "
                     "these would be read twice: is one a copy of the other? Name one of them, or move the copy"
                 )
-    return positions
 
 
 def _source_options(
