@@ -124,6 +124,11 @@ def no_delta_table(uri: str) -> str:
     return f"{uri}: there is no Delta table{hint}"
 
 
+def no_iceberg_table(address: str) -> str:
+    """Return a sentence about an absent Iceberg table: perhaps its name is wrong, or the catalog is another one."""
+    return f"{address}: there is no Iceberg table; are the name and the options of the catalog right?"
+
+
 def is_delta_table(uri: str, storage: Storage | None = None) -> bool:
     """Return whether there is a Delta table at an address.
 

@@ -22,7 +22,7 @@ from spark_sink.lake.iceberg.stored_state import GroupState
 from spark_sink.lake.positions import groups, parse_group, transactions
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_dataset import table_dataset
-from spark_sink.lake.table_storage import Storage, is_iceberg, no_delta_table, table_uri
+from spark_sink.lake.table_storage import Storage, is_iceberg, no_delta_table, no_iceberg_table, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
 Run = tuple[int, int]
@@ -246,7 +246,7 @@ def _verify_iceberg(
 def _stored(address: str, storage: Storage) -> StoredTable:
     table = open_stored(address, storage)
     if table is None:
-        raise TableError(f"{address}: there is no Iceberg table; are the name and the options of the catalog right?")
+        raise TableError(no_iceberg_table(address))
     return table
 
 

@@ -26,7 +26,7 @@ from spark_sink.lake.iceberg.stored_files import refuse_deletes
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, quarantined_rows
 from spark_sink.lake.iceberg.stored_state import GroupState, Rewind, State
 from spark_sink.lake.table_contract import LostRecordsError
-from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.table_storage import Storage, no_iceberg_table
 from spark_sink.lake.verification import COLUMNS, Runs, named_group, scan
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine_commit import add_those_left, refuse_other_table
@@ -131,7 +131,7 @@ def _meanwhile(address: str) -> TableError:
 def _plan(address: str, group: str | None, storage: Storage) -> _Plan:
     table = open_stored(address, storage, rolled_back=True)
     if table is None:
-        raise TableError(f"{address}: there is no Iceberg table; are the name and the options of the catalog right?")
+        raise TableError(no_iceberg_table(address))
     state, metadata = table.state, table.table.metadata
     quarantine = _quarantine(address, storage)
     held = quarantine.state.groups if quarantine else {}

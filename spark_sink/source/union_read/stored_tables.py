@@ -20,7 +20,7 @@ from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import groups, parse_group
 from spark_sink.lake.restored_tables import refuse_restored
 from spark_sink.lake.table_dataset import table_dataset
-from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, no_delta_table, table_uri
+from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, no_delta_table, no_iceberg_table, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _delta(address: str, storage: Storage) -> StoredTable:
 def _iceberg(address: str, storage: Storage) -> StoredTable:
     found = open_stored(iceberg_address(address), storage)
     if found is None:
-        raise TableError(f"{address}: there is no Iceberg table; are the name and the options of the catalog right?")
+        raise TableError(no_iceberg_table(address))
     positions: dict[TopicPartition, int] = {}
     beginnings: dict[TopicPartition, int] = {}
     identities: dict[str, int] = {}
