@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
+from spark_sink.cli._long_steps import long_step
 from spark_sink.cli._pairs import storage_pairs
 from spark_sink.cli._texts import given
 from spark_sink.errors import SparkSinkError
@@ -52,7 +53,8 @@ class Tables:
         """
         for address in self.addresses:
             try:
-                found: Found | SparkSinkError = work(address)
+                with long_step(f"looking at {address}", prints=True):
+                    found: Found | SparkSinkError = work(address)
             except SparkSinkError as error:
                 if self.named is None:
                     raise
@@ -78,7 +80,9 @@ def tables(table: str | None, fleet: Path | None, group: str | None, storage: li
     if table is not None:
         table = full_address(table, options)
         named = table if has_placeholder(table) else None
-        return Tables(addresses=matching_tables(table, options), group=group, storage=options, named=named)
+        with long_step(f"looking for tables at {table}"):
+            addresses = matching_tables(table, options)
+        return Tables(addresses=addresses, group=group, storage=options, named=named)
     settings = load_fleet(Path(str(fleet)), "tables")
     options = {**settings.table_storage, **options}
     found: list[str] = []
@@ -86,7 +90,8 @@ def tables(table: str | None, fleet: Path | None, group: str | None, storage: li
     for source in settings.sources:
         address = settings.address(source)
         try:
-            found += matching_tables(address, options)
+            with long_step(f"looking for tables at {address}"):
+                found += matching_tables(address, options)
         except SparkSinkError as error:
             unread[address] = error
     return Tables(

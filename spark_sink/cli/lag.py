@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
+from spark_sink.cli._long_steps import long_step
 from spark_sink.cli._pairs import pairs, storage_pairs
 from spark_sink.cli._reasons import reasoned
 from spark_sink.cli._tables import Fleet, Storage
@@ -77,7 +78,8 @@ def _lag_of_group(
     client = admin(properties)
     table = full_address(table, options) if table else None
     refuse_bucket(table or "")
-    at = positions(table, group, options) if table else {}
+    with long_step(f"looking at {table or properties['bootstrap.servers']}"):
+        at = positions(table, group, options) if table else {}
     if table and not at:
         raise TableError(f"{table}: it holds no position of group {group!r}; check --table and --group")
     reach(properties)

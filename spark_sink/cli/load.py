@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from spark_sink.cli._long_steps import long_step
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._texts import servers
 
@@ -46,7 +47,8 @@ def load(
     there = _existing(servers, client)
     records = load_flights().slice(0, flights)
     topics = {str(name) for name in records.column("topic").unique().to_pylist()}
-    create_topics(servers, topics - there, partitions=PARTITIONS, replicas=replicas, config={}, client=client)
+    with long_step(f"creating {len(topics - there)} topics"):
+        create_topics(servers, topics - there, partitions=PARTITIONS, replicas=replicas, config={}, client=client)
     settings = {**PRODUCER_SETTINGS, **client}
     with Progress(console=Console(stderr=True)) as bars, _loader(servers, zones, settings) as loader:
         step = bars.add_task("producing", total=records.num_rows)

@@ -1,5 +1,6 @@
 """`azimuth query`: SQL over a table and the records of Kafka that it lacks."""
 
+import contextlib
 import itertools
 import json
 import math
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from spark_sink.cli._long_steps import long_step
 from spark_sink.cli._output import console, table
 from spark_sink.cli._pairs import pairs, storage_pairs
 from spark_sink.cli._tables import Storage
@@ -55,9 +57,12 @@ def query(  # noqa: PLR0913, PLR0917 -- each is a flag
         **pairs(option, "--option"),
         **{name if name.startswith("catalog.") else f"storage.{name}": text for name, text in stored.items()},
     }
-    reach(properties)
-    found = open_union(table, properties, options=options, columns=column or None, topics=topic or ())
-    with run(found, sql) as rows:
+    with contextlib.ExitStack() as opened:
+        with long_step(f"looking at {table} and at Kafka") as say:
+            reach(properties)
+            found = open_union(table, properties, options=options, columns=column or None, topics=topic or ())
+            say(f"reading {table} and at most {found.tail.unread.most_records:,} records that it lacks")
+            rows = opened.enter_context(run(found, sql, lambda count: say(f"{count:,} rows read into DuckDB")))
         if as_json:
             for row in _rows(rows):
                 typer.echo(_line(row))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from spark_sink.cli._long_steps import long_step
 from spark_sink.cli._pairs import storage_pairs
 from spark_sink.cli._tables import Group, Storage
 from spark_sink.errors import OptionError
@@ -36,7 +37,8 @@ def rewind(
         raise OptionError(f"{table}: a rewind is of one table: name it, without {{topic}} and {{cluster}}")
     options = storage_pairs(storage)
     table = full_address(table, options)
-    found = set_back(table, group, options, apply=apply, tell=partial(typer.echo, err=as_json))
+    with long_step(f"looking at {table}", prints=True):
+        found = set_back(table, group, options, apply=apply, tell=partial(typer.echo, err=as_json))
     if as_json:
         typer.echo(json.dumps([{**one.key._asdict(), "before": one.before, "after": one.after} for one in found]))
         return

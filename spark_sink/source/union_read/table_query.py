@@ -2,8 +2,8 @@
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,34 @@ _STORED = "stored_"  # and the number of the table
 _ROWS = 10_000  # of a batch of the result
 
 
+@dataclass(slots=True)
+class _Copies:
+    """What is copied into DuckDB.
+
+    Attributes:
+        copied: gets the number of rows so far.
+        rows: this number.
+        failed: the error that ended a copy, which DuckDB replaces by its own.
+    """
+
+    copied: Callable[[int], None]
+    rows: int = 0
+    failed: list[Exception] = field(default_factory=list)
+
+    def of(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches."""
+        try:
+            for batch in rows:
+                self.rows += batch.num_rows
+                self.copied(self.rows)
+                yield batch
+        except Exception as error:
+            self.failed.append(error)
+            raise
+
+
 @contextlib.contextmanager
-def query(found: Union, sql: str) -> Iterator[pa.RecordBatchReader]:
+def query(found: Union, sql: str, copied: Callable[[int], None] = lambda _: None) -> Iterator[pa.RecordBatchReader]:
     """Run a query over the view `records`.
 
     Records that the tables lack are copied into DuckDB first, which keeps more of them on disk than fit into memory; so
@@ -31,6 +57,7 @@ def query(found: Union, sql: str) -> Iterator[pa.RecordBatchReader]:
     Args:
         found: the union.
         sql: one statement.
+        copied: gets the number of rows that were copied into DuckDB so far, after each batch.
 
     Yields:
         The result.
@@ -40,19 +67,19 @@ def query(found: Union, sql: str) -> Iterator[pa.RecordBatchReader]:
         OptionError: DuckDB is not installed, or refuses the query.
     """
     duckdb = _duckdb()
-    failed: list[Exception] = []
+    copies = _Copies(copied)
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(":memory:") as connection:
         try:
             connection.execute(f"SET temp_directory = '{folder}'")
-            names = [*_stored(connection, found, failed), _copied(connection, found, _UNREAD, found.unread(), failed)]
+            names = [*_stored(connection, found, copies), _copied(connection, found, _UNREAD, found.unread(), copies)]
             connection.execute(_view(names, found.schema.names))
             answer = connection.sql(sql)
             if answer is None:
                 raise OptionError("the statement gives no rows: only queries are supported, as in SELECT or FROM")
             yield _distinct(answer.to_arrow_reader(_ROWS))
         except duckdb.Error as error:
-            if failed:  # DuckDB's own error has its text and a traceback as one line
-                raise failed[0] from error
+            if copies.failed:  # DuckDB's own error has its text and a traceback as one line
+                raise copies.failed[0] from error
             raise _refused(plain(error), found) from error
 
 
@@ -97,11 +124,11 @@ def _view(tables: Sequence[str], columns: Sequence[str]) -> str:
     return f"CREATE VIEW {VIEW} AS SELECT {quoted} FROM ({rows})"  # noqa: S608 -- our names, and columns in quotes
 
 
-def _stored(connection: "duckdb.DuckDBPyConnection", found: Union, failed: list[Exception]) -> Iterator[str]:
+def _stored(connection: "duckdb.DuckDBPyConnection", found: Union, copies: _Copies) -> Iterator[str]:
     for number, table in enumerate(found.tables):
         name = f"{_STORED}{number}"
         if table.dataset is None:
-            yield _copied(connection, found, name, replace(found, tables=[table]).stored(), failed)
+            yield _copied(connection, found, name, replace(found, tables=[table]).stored(), copies)
         else:
             connection.register(name, table.dataset())
             yield name
@@ -112,17 +139,8 @@ def _copied(
     found: Union,
     name: str,
     rows: Iterator[pa.RecordBatch],
-    failed: list[Exception],
+    copies: _Copies,
 ) -> str:
-    read = pa.RecordBatchReader.from_batches(found.schema, _noted(rows, failed))
+    read = pa.RecordBatchReader.from_batches(found.schema, copies.of(rows))
     connection.from_arrow(read).create(name)
     return name
-
-
-def _noted(rows: Iterator[pa.RecordBatch], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; keep the error that ends them, which DuckDB would replace by its own."""
-    try:
-        yield from rows
-    except Exception as error:
-        failed.append(error)
-        raise

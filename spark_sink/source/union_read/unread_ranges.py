@@ -63,6 +63,11 @@ class Unread:
     identities: Mapping[str, str]
     labels: Mapping[str, str]
 
+    @property
+    def most_records(self) -> int:
+        """The number of offsets; compaction and transactions leave fewer records."""
+        return sum(one.end - one.begin for one in self.ranges)
+
 
 def topic_of(label: str) -> str:
     """Return the topic of a name in a table: fleets name a recreated topic `<name>@<topic id>`."""
