@@ -18,7 +18,7 @@ from producer.errors import (
     UnknownTopicError,
     ZoneDetectionError,
 )
-from producer.traffic_counts import Count, Traffic, matrix
+from producer.traffic_cost import Count, Traffic, matrix
 
 __all__ = [
     "AZAwareAIOProducer",

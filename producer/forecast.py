@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from producer.decisions.leader_locality import Leaders, Locality, Racks, Reason, copies_elsewhere, locate, zones_of
-from producer.traffic_counts import UNKNOWN
+from producer.traffic_cost import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Protocol
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from producer.traffic_counts import Traffic
+from producer.traffic_cost import Traffic
 
 
 class HasTraffic(Protocol):

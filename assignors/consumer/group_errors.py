@@ -6,7 +6,7 @@ from functools import partial
 import kafka.errors
 from confluent_kafka import KafkaError, Message
 
-from assignors.member.refusals import OnRefused
+from assignors.member.fatal_errors import OnRefused
 
 
 def refusals_as_messages(add: Callable[[Message], object]) -> OnRefused:

@@ -3,10 +3,10 @@
 * `group_member`: `GroupMember`.
 * `membership_thread`: the thread that joins, sends heartbeats and leaves.
 * `kafka_python_corrections`: corrections of kafka-python's joins.
-* `refusals`: errors that end a membership, and those after which it tries again.
+* `fatal_errors`: errors that end a membership, and those after which it tries again.
 * `rebalance_callbacks`: runs the callbacks outside the event loop.
 * `ownership`: the partitions of a member, as a value.
-* `fenced_commits`: Kafka commits under the member's generation.
+* `member_commits`: Kafka commits under the member's generation.
 * `broker_assigned_member`: `BrokerAssignedMember`: the same interface where the broker assigns (KIP-848).
 * `broker_assigned_offsets`: its commits; `broker_assigned_errors`: its errors.
 * `announced_partitions`: what its program was told.

@@ -7,7 +7,7 @@
 * `explanation`: explains why a member reads a topic or not.
 * `input_arrays`: the input as arrays, with checked claims.
 * `worker_caps`: workers per topic, the most members that may read it.
-* `topic_volumes`, `volume_plan`: volumes of topics, and plans that balance them.
+* `topic_volumes`, `owners_by_volume`: volumes of topics, and plans that balance them.
 * `pinned_topics`: topics that a person gives to members.
 * `member_hosts`: finds the host in a member's identity.
 * `rack_locality`: which partitions are local to which members.

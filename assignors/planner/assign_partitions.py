@@ -18,6 +18,7 @@ from assignors.planner.kept_claims import kept_loads, release
 from assignors.planner.load_bounds import Band, check_epsilon, fair_band
 from assignors.planner.member_hosts import Node, node_numbers
 from assignors.planner.member_ranking import STRATEGIES, Strategy, member_scores
+from assignors.planner.owners_by_volume import volume_owners
 from assignors.planner.pinned_topics import Overrides, pinned_members
 from assignors.planner.place_unowned import Placement, Scores
 from assignors.planner.plan_request import PlanRequest
@@ -25,7 +26,6 @@ from assignors.planner.plan_result import Plan, count_moved
 from assignors.planner.rack_locality import RACK_BY, RackBy, read_racks
 from assignors.planner.topic_volumes import TopicWeights, check_weights
 from assignors.planner.topics_and_members import Member, Topic
-from assignors.planner.volume_plan import volume_owners
 from assignors.planner.worker_caps import Workers, worker_caps
 
 _IMPROVEMENTS: Final = 2

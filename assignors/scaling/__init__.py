@@ -4,12 +4,13 @@
 * `lag`: lag in records and in seconds.
 * `stalled_lag`: partitions whose lag no number of workers changes.
 * `policy_contract`: the input and the output of a policy.
-* `default_policy`: the default policy.
+* `capacity_policy`: the default policy, from a worker's measured rate and the deadline of the records.
 * `baseline_policies`: published rules of other systems.
 * `threshold_policy`: the published rule of thresholds, whose steps retention scales.
 * `topic_rates`: rates of arrivals that are published as weights of topics.
 * `retention`: workers that prevent the deletion of unread records.
-* `limits`: bounds, steps and windows after a policy.
+* `recommendation_limits`: bounds, steps and pauses after a policy.
+* `scale_down_window`: holds the number at the largest one wanted lately.
 * `workers_needed`: combines gate, policy and limits into one pure decision.
 * `agent_demand`: combines the decisions of a group into its number of agents, pure.
 * `pipelines`: policies and limits by name.
@@ -41,17 +42,18 @@ if typing.TYPE_CHECKING:
     )
     from assignors.scaling.alerts import alert_hooks
     from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static
+    from assignors.scaling.capacity_policy import Capacity
     from assignors.scaling.decision_journal import explain_entry, journal_entries
-    from assignors.scaling.default_policy import Capacity
     from assignors.scaling.evaluator import Evaluator
     from assignors.scaling.evaluator_election import EvaluatorElection
     from assignors.scaling.evaluator_settings import ScalingSettings
     from assignors.scaling.kafka_lag import KafkaLag
-    from assignors.scaling.limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
     from assignors.scaling.observation import NEVER, UNKNOWN, Observation, Window, window
     from assignors.scaling.pipelines import POLICIES, Pipeline
     from assignors.scaling.policy_contract import Policy, Proposal, State
     from assignors.scaling.poll_settings import PollSettings, narrowest, published_polls
+    from assignors.scaling.recommendation_limits import Bounds, Confirmed, CoolDown, Limit, Step, UsablePartitions
+    from assignors.scaling.scale_down_window import DownWindow
     from assignors.scaling.stalled_lag import GateSettings, PartitionState, View, abbreviated
     from assignors.scaling.state_store import MemoryStore, RedisStore, Store
     from assignors.scaling.threshold_policy import Thresholds
@@ -121,20 +123,20 @@ __all__ = [
 _MODULES = {
     "AgentsNeeded": "agent_demand",
     "AgentsSettings": "agent_demand",
-    "Bounds": "limits",
-    "Capacity": "default_policy",
-    "Confirmed": "limits",
-    "CoolDown": "limits",
+    "Bounds": "recommendation_limits",
+    "Capacity": "capacity_policy",
+    "Confirmed": "recommendation_limits",
+    "CoolDown": "recommendation_limits",
     "DS2": "baseline_policies",
     "Decision": "workers_needed",
     "Demand": "agent_demand",
-    "DownWindow": "limits",
+    "DownWindow": "scale_down_window",
     "Evaluator": "evaluator",
     "EvaluatorElection": "evaluator_election",
     "GateSettings": "stalled_lag",
     "KafkaLag": "kafka_lag",
     "Keda": "baseline_policies",
-    "Limit": "limits",
+    "Limit": "recommendation_limits",
     "MemoryStore": "state_store",
     "NEVER": "observation",
     "NewsListener": "workers_news",
@@ -152,11 +154,11 @@ _MODULES = {
     "ScalingSettings": "evaluator_settings",
     "State": "policy_contract",
     "Static": "baseline_policies",
-    "Step": "limits",
+    "Step": "recommendation_limits",
     "Store": "state_store",
     "Thresholds": "threshold_policy",
     "UNKNOWN": "observation",
-    "UsablePartitions": "limits",
+    "UsablePartitions": "recommendation_limits",
     "View": "stalled_lag",
     "Window": "observation",
     "WorkersFeed": "workers_topic_client",

@@ -9,9 +9,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from assignors.clients.topic_names import topic_name
 from assignors.errors import LimitsError
 from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static
-from assignors.scaling.default_policy import REBALANCE_S, Capacity
-from assignors.scaling.limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
+from assignors.scaling.capacity_policy import REBALANCE_S, Capacity
 from assignors.scaling.policy_contract import Policy
+from assignors.scaling.recommendation_limits import Bounds, Confirmed, CoolDown, Limit, Step, UsablePartitions
+from assignors.scaling.scale_down_window import DownWindow
 from assignors.scaling.stalled_lag import GateSettings
 from assignors.scaling.threshold_policy import Thresholds
 from assignors.scaling.workers_needed import Scaler

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from assignors.scaling.limits import Limit
 from assignors.scaling.observation import Window
 from assignors.scaling.policy_contract import Policy, Proposal, State
+from assignors.scaling.recommendation_limits import Limit
 from assignors.scaling.stalled_lag import GateSettings, View, findings, gate
 
 _SMOOTHING = 0.2

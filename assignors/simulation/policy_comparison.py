@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from assignors.errors import LimitsError
-from assignors.scaling.limits import Bounds
 from assignors.scaling.pipelines import POLICIES, Pipeline
+from assignors.scaling.recommendation_limits import Bounds
 from assignors.scaling.workers_needed import Scaler
 from assignors.simulation.oracle import Oracle
 from assignors.simulation.score import Score, score, together

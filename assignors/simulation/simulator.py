@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.scaling.default_policy import REBALANCE_S
+from assignors.scaling.capacity_policy import REBALANCE_S
 from assignors.scaling.observation import F64, I64, Window
 from assignors.scaling.policy_contract import State
 from assignors.scaling.workers_needed import Decision, Scaler, decide

@@ -16,7 +16,7 @@ from producer.clients.stalled_partitions import StalledPartitions
 from producer.errors import PolicyError
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Topology
-from producer.traffic_counts import UNKNOWN, Count, Traffic
+from producer.traffic_cost import UNKNOWN, Count, Traffic
 
 _DEFAULTS: Mapping[str, Any] = {"statistics.interval.ms": 5000}
 _STUCK = 1 << 60

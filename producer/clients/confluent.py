@@ -38,7 +38,7 @@ from producer.decisions.key_mapping import headers_length
 from producer.partitioning.produce_interpreted import Delivered
 from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
-from producer.traffic_counts import Traffic
+from producer.traffic_cost import Traffic
 
 # In these releases of confluent-kafka the object begins with librdkafka's client, where `DirectQueue` looks for it.
 _LAYOUT_IS_KNOWN = version("confluent-kafka").startswith("2.16.")

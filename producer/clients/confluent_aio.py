@@ -22,7 +22,7 @@ from producer.clients.producer_options import ProducerOptions, split_options
 from producer.partitioning.produce_interpreted import Deliveries, Kind
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Lister
-from producer.traffic_counts import Count, Traffic
+from producer.traffic_cost import Count, Traffic
 
 try:
     from producer.partitioning import produce_compiled as hot

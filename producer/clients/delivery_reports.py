@@ -12,7 +12,7 @@ from producer.decisions.producer_settings import ZonePolicy
 from producer.errors import PolicyError
 from producer.partitioning.produce_interpreted import Delivered, Kind
 from producer.partitioning.topics_in_use import TopicsInUse
-from producer.traffic_counts import Count
+from producer.traffic_cost import Count
 
 
 class DeliveryReports:

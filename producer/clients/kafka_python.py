@@ -23,7 +23,7 @@ from producer.errors import UnknownTopicError
 from producer.partitioning.produce_interpreted import Destinations
 from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
-from producer.traffic_counts import UNKNOWN, Traffic
+from producer.traffic_cost import UNKNOWN, Traffic
 
 try:
     from producer.partitioning import produce_compiled as hot

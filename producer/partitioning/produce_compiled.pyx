@@ -22,7 +22,7 @@ from confluent_kafka import KafkaException, Producer, cimpl
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.partitioning.deliveries_compiled import Deliveries  # a part of this module's surface
 from producer.decisions.key_mapping import DRAWS, headers_length, key_bytes, sent_bytes, slots_for
-from producer.traffic_counts import Count
+from producer.traffic_cost import Count
 
 # Of a key and its length; the four of librdkafka's partitioners.
 ctypedef uint32_t (*Hash)(const unsigned char*, Py_ssize_t) noexcept nogil

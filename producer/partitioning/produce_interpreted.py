@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from producer.decisions.key_mapping import Table, headers_length, key_bytes, key_hash, sent_bytes
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.partitioning.known_keys import KnownKeys
-from producer.traffic_counts import Count
+from producer.traffic_cost import Count
 
 Delivered = Callable[[KafkaError | None, Message], None]
 T = TypeVar("T")

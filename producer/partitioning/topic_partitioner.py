@@ -15,22 +15,21 @@ from producer.decisions.key_mapping import Table, key_hash, packed_table
 from producer.decisions.leader_locality import (
     Leaders,
     Locality,
-    LocalityInUse,
     Racks,
     Reason,
     Replicas,
     copies_elsewhere,
     levels_of,
-    settle,
     zones_of,
 )
+from producer.decisions.leader_return import LocalityInUse, settle
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import RECORD_OVERHEAD, Chance, pick, queue_weights
 from producer.decisions.zone_choice import chooser, chosen_by
 from producer.partitioning.produce_interpreted import Destinations, Kind
 from producer.partitioning.slot_table import slot_table
-from producer.traffic_counts import Count, Flow
+from producer.traffic_cost import Count, Flow
 
 _NEVER: Final = 1 << 59
 """Threshold that is never reached, if records without a key may not leave their partition."""

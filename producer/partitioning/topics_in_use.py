@@ -12,7 +12,7 @@ from producer.decisions.sticky import Chance, chance
 from producer.errors import RackWarning
 from producer.partitioning.produce_interpreted import Deliveries, Destinations, Kind
 from producer.partitioning.topic_partitioner import TopicPartitioner
-from producer.traffic_counts import Count, Flow, Traffic, summarise
+from producer.traffic_cost import Count, Flow, Traffic, summarise
 
 
 class TopicsInUse:

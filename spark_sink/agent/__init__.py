@@ -5,7 +5,8 @@
 * `agent_settings`: a TOML file, environment variables, flags.
 * `agent_metrics`: Prometheus metrics of the agent.
 * `worker_daemon`: the process from which Spark forks its Python workers.
-* `agent_fences`: allows one agent of a name per machine, and one table per checkpoint.
+* `agent_name_lock`: allows one agent of a name per machine.
+* `checkpoint_binding`: allows one table per checkpoint.
 * `commit_notes`: reads the notes of an agent's commits in the tables' logs.
 * `note_counts`: counts these notes for the ops log.
 * `progress_log`: logs the steps of the start, and the committed rows at intervals.

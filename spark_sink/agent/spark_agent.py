@@ -10,8 +10,9 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_sink.agent.agent_fences import bind_checkpoint, only_agent_of_its_name
+from spark_sink.agent.agent_name_lock import only_agent_of_its_name
 from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
+from spark_sink.agent.checkpoint_binding import bind_checkpoint
 from spark_sink.agent.commit_notes import Notes
 from spark_sink.agent.note_counts import NoteCounts
 from spark_sink.agent.progress_log import ProgressLog, StartSteps

@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 
 from spark_sink.cli._expected_errors import missing, sentence_of
-from spark_sink.cli._secrets import masked
+from spark_sink.cli._masked_sentence import masked
 
 # Every module here without a leading underscore is a command (or group) and defines `register(app)`. Slow imports
 # are inside the commands, so that `azimuth --help` answers immediately.

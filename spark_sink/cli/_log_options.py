@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from spark_sink.cli._expected_errors import sentence_of
-from spark_sink.cli._secrets import note_settings
+from spark_sink.cli._masked_sentence import note_settings
 from spark_sink.monitoring.logs.line_format import LineFormat, LogFormat
 from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
 

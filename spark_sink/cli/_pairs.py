@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from spark_sink.cli._secrets import note_settings
+from spark_sink.cli._masked_sentence import note_settings
 
 
 def pairs(texts: list[str] | None, flag: str) -> dict[str, str]:

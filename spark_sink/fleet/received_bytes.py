@@ -6,7 +6,7 @@ from typing import Any
 
 from producer import ProducerError
 from producer.topology import read_racks
-from producer.traffic_counts import GB, UNKNOWN
+from producer.traffic_cost import GB, UNKNOWN
 from spark_sink.fleet.background_values import BackgroundValue
 
 _TIMEOUT_S = 5.0

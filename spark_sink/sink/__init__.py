@@ -9,7 +9,7 @@
 * `newer_schema`: whether rows of a newer schema may be written.
 * `direct_landing`: files written by the reading tasks.
 * `query_tables`: the tables of one query, each with its quarantine.
-* `spark_checkpoint`: the ranges of a batch, from Spark's offset log.
+* `spark_offset_log`: the ranges of a batch, from Spark's offset log.
 * `spark_landing`: files written by Spark's own Parquet writer, in `foreachBatch`.
 * `batch_against_table`: decides which part of a batch is still to be committed (pure).
 * `batch_writes`: tells a second write of a batch in `foreachBatch` from a replay (pure).

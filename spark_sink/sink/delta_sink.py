@@ -39,7 +39,7 @@ from spark_sink.sink.direct_landing import (
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
-from spark_sink.sink.spark_checkpoint import batch_offset
+from spark_sink.sink.spark_offset_log import batch_offset
 
 
 class DeltaExactlyOnceSink(DataSource):

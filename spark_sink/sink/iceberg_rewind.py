@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 from spark_sink.errors import ConflictError, TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake.iceberg.ancestry import is_rolled_back
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.iceberg.rollback_detection import is_rolled_back
 from spark_sink.lake.iceberg.rolled_back_positions import former_state, read_again, rewound_past, with_rewind
 from spark_sink.lake.iceberg.state_commit import set_state, without_rows_from
 from spark_sink.lake.iceberg.stored_files import refuse_deletes

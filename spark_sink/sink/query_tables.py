@@ -21,7 +21,7 @@ from spark_sink.sink.batch_writes import BatchWrite
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine, refuse_ahead
 from spark_sink.sink.sink_options import SinkOptions
-from spark_sink.sink.spark_checkpoint import batch_offset
+from spark_sink.sink.spark_offset_log import batch_offset
 
 _THREADS = 8
 

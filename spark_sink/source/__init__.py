@@ -3,7 +3,7 @@
 * `kafka_source`: Spark's entry point.
 * `stream_reader`: the reader, with the methods that Spark calls.
 * `batch_reader`: the reader of a batch, without a group.
-* `batch_ranges`: the offsets of a batch read.
+* `batch_read_ranges`: the offsets of a batch read.
 * `trigger_steps`: plans the next batch at each trigger.
 * `received_traffic`: `QueryTraffic`, what a query received by topic and zone.
 * `record_sizes`: the mean size of a topic's records.

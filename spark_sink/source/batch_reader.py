@@ -27,7 +27,7 @@ class KafkaBatchReader(DataSourceReader):
         """Find the ranges, and pack them into tasks."""
         # Imported here, because the tasks need no clients that answer questions.
         from spark_sink.kafka.partition_offsets import PartitionOffsets  # noqa: PLC0415
-        from spark_sink.source.batch_ranges import batch_ranges  # noqa: PLC0415
+        from spark_sink.source.batch_read_ranges import batch_ranges  # noqa: PLC0415
 
         logs = PartitionOffsets(self._options)
         logs.check_rights(self._options.topics)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from spark_sink.agent.agent_fences import only_agent_of_its_name
+from spark_sink.agent.agent_name_lock import only_agent_of_its_name
 from tests.unit.spark_sink.checks import test_faults as table
 
 pytestmark = pytest.mark.benchmark

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from producer import AZAwareProducer, Reason, SkewGuard, TrafficMeter, matrix
-from producer.traffic_counts import Traffic
+from producer.traffic_cost import Traffic
 from spark_sink.demo.cluster import Cluster
 from tests.benchmarks.producer_report import PureProducer, save
 from tests.integration.producer.conftest import leaders

@@ -27,7 +27,7 @@ import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_replay as replay_module
 import spark_sink.sink.query_tables as tables_module
 import spark_sink.sink.restored_quarantine as restored_module
-import spark_sink.sink.spark_checkpoint as checkpoint_module
+import spark_sink.sink.spark_offset_log as checkpoint_module
 import spark_sink.sink.taken_records as taken_module
 import spark_sink.source.trigger_steps as trigger_module
 from spark_sink.ranges.batch_offset import TopicPartition

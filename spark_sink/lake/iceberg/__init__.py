@@ -6,7 +6,7 @@
 * `stored_state`: the positions of all groups, as one table property.
 * `snapshot_commit`: one commit that is never retried: data files, positions, and the assertions.
 * `read_transaction`: a transaction that does not copy the metadata at each look.
-* `ancestry`: detects a table that was rolled back or replaced.
+* `rollback_detection`: detects a table that was rolled back or replaced.
 * `rolled_back_positions`: what the metadata of a rolled back table says of its former positions.
 * `state_commit`: sets positions and replaces files in one commit, for a rewind.
 * `data_entries`: data files as entries of a manifest.

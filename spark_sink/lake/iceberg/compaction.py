@@ -11,10 +11,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import SparkSinkError, TableError, plain
-from spark_sink.lake.iceberg.ancestry import COMPACTION
 from spark_sink.lake.iceberg.columns import arrow_columns
 from spark_sink.lake.iceberg.file_replacement import Replacement, has_deletes, replace_files
 from spark_sink.lake.iceberg.landing import IcebergLanding
+from spark_sink.lake.iceberg.rollback_detection import COMPACTION
 from spark_sink.lake.iceberg.small_files import TARGET_BYTES, files_to_join
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_contract import DataFile

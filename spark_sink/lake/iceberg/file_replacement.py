@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import ConflictError
-from spark_sink.lake.iceberg.ancestry import NOTE
 from spark_sink.lake.iceberg.data_entries import entry, location
 from spark_sink.lake.iceberg.gone_files import exists
+from spark_sink.lake.iceberg.rollback_detection import NOTE
 from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.landed_files import refuse_missing
 from spark_sink.lake.table_contract import DataFile

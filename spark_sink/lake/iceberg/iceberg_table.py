@@ -18,7 +18,6 @@ from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.added_columns import add_columns, refuse_ambiguous
-from spark_sink.lake.iceberg.ancestry import NOTE, refuse_lost_positions, refuse_other_past, refuse_recreated
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog, repeat_lost_races
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
 from spark_sink.lake.iceberg.compaction import compact
@@ -26,6 +25,7 @@ from spark_sink.lake.iceberg.data_entries import entry, location, partition_of, 
 from spark_sink.lake.iceberg.gone_files import began_ms, exists, with_files
 from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
 from spark_sink.lake.iceberg.partition_terms import check_terms, spec_of, terms_of
+from spark_sink.lake.iceberg.rollback_detection import NOTE, refuse_lost_positions, refuse_other_past, refuse_recreated
 from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_sink.lake.iceberg.ancestry import NOTE
 from spark_sink.lake.iceberg.data_entries import entry
+from spark_sink.lake.iceberg.rollback_detection import NOTE
 from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.stored_files import ListedFile, listed_files, read_file, write_without
 from spark_sink.lake.iceberg.stored_rows import StoredTable

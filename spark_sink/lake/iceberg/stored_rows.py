@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake.iceberg.ancestry import refuse_lost_positions, refuse_other_past
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
 from spark_sink.lake.iceberg.data_entries import location
+from spark_sink.lake.iceberg.rollback_detection import refuse_lost_positions, refuse_other_past
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode
 from spark_sink.lake.table_storage import Storage
 

@@ -7,7 +7,7 @@ import pytest
 from assignors.errors import ScalingFileError
 from assignors.scaling.evaluator_settings import ScalingSettings
 from assignors.scaling.kafka_lag import KafkaLag
-from assignors.scaling.limits import CoolDown
+from assignors.scaling.recommendation_limits import CoolDown
 from assignors.scaling.threshold_policy import Thresholds
 from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
 

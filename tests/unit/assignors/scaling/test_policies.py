@@ -25,7 +25,7 @@ from assignors.scaling import (
     Window,
     decide,
 )
-from assignors.scaling.default_policy import workers_for
+from assignors.scaling.capacity_policy import workers_for
 from assignors.scaling.observation import F64
 from tests.unit.assignors.scaling.conftest import MakeWindow
 

@@ -13,7 +13,7 @@ from confluent_kafka.serialization import IntegerSerializer, MessageField, Seria
 
 from producer import AZAwareAIOSerializingProducer, AZAwareSerializingProducer
 from producer.testing import MockCluster
-from producer.traffic_counts import Traffic
+from producer.traffic_cost import Traffic
 from tests.unit.producer.deliveries import TOPIC, config
 
 SERIALIZERS: dict[str, Any] = {"key.serializer": StringSerializer(), "value.serializer": IntegerSerializer()}

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from producer import AZAwareProducer, PolicyError, SkewGuard
 from producer.testing import MockCluster
-from producer.traffic_counts import Traffic
+from producer.traffic_cost import Traffic
 from tests.unit.producer.deliveries import TOPIC, config
 
 LEAST = {"bootstrap.servers": "localhost:1", "client.rack": "az-a"}

@@ -20,7 +20,7 @@ from assignors.errors import FleetError
 from assignors.fleet import Agent, Membership, View
 from producer.testing import MockCluster
 from spark_sink.agent import sink_checks
-from spark_sink.agent.agent_fences import only_agent_of_its_name
+from spark_sink.agent.agent_name_lock import only_agent_of_its_name
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.checks import BrokerChecks, run
 from spark_sink.claimed import job_checks

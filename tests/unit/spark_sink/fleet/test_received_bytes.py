@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from producer import MetadataError
-from producer.traffic_counts import UNKNOWN
+from producer.traffic_cost import UNKNOWN
 from spark_sink.fleet.background_values import BackgroundValue
 from spark_sink.fleet.quarantine_counts import Quarantined, quarantined_rows
 from spark_sink.fleet.received_bytes import BrokerZones, Racks, crossing, received_by_broker

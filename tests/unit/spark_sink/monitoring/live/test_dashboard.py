@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from producer import Traffic
 from producer.prometheus import TrafficCollector
-from producer.traffic_counts import summarise
+from producer.traffic_cost import summarise
 from spark_sink.agent.agent_metrics import Metrics
 from spark_sink.monitoring.live.status_metrics import StatusCollector
 from tests.unit.spark_sink.monitoring.live.test_status_server import STATUS

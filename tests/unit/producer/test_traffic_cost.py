@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from producer import Count, PolicyError, Reason, Traffic, matrix
 from producer.prometheus import TrafficCollector
-from producer.traffic_counts import Flow, summarise
+from producer.traffic_cost import Flow, summarise
 
 ZONES = [None, "az-a", "az-b", "az-c"]
 FLOWS = st.lists(

@@ -1,13 +1,12 @@
-"""Names and checkpoints that two agents must not share."""
+"""Names that two agents must not share."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from spark_sink.agent.agent_fences import bind_checkpoint, only_agent_of_its_name
+from spark_sink.agent.agent_name_lock import only_agent_of_its_name
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.errors import OptionError
 
@@ -52,8 +51,8 @@ def test_a_name_is_free_again_when_its_process_was_killed(tmp_path: Path) -> Non
     program = (
         "import sys, tempfile, time; tempfile.tempdir = sys.argv[1]\n"
         "from pathlib import Path\n"
-        "from tests.unit.spark_sink.agent.test_agent_fences import settings\n"
-        "from spark_sink.agent.agent_fences import only_agent_of_its_name\n"
+        "from tests.unit.spark_sink.agent.test_agent_name_lock import settings\n"
+        "from spark_sink.agent.agent_name_lock import only_agent_of_its_name\n"
         "with only_agent_of_its_name(settings(Path(sys.argv[1]))):\n"
         "    print('held', flush=True); time.sleep(600)\n"
     )
@@ -68,38 +67,3 @@ def test_a_name_is_free_again_when_its_process_was_killed(tmp_path: Path) -> Non
         child.communicate()
     with only_agent_of_its_name(settings(tmp_path)):
         pass
-
-
-def test_a_checkpoint_belongs_to_one_table(tmp_path: Path) -> None:
-    """Its offsets would count as read for the other table, which has none of the rows."""
-    bind_checkpoint(settings(tmp_path))
-    bind_checkpoint(settings(tmp_path))
-    with pytest.raises(OptionError, match=rf"is of the table {tmp_path}/table, not of {tmp_path}/other:"):
-        bind_checkpoint(settings(tmp_path, table=str(tmp_path / "other")))
-
-
-@pytest.mark.parametrize("text", ["", '{"table": "/ta'])
-def test_a_binding_that_was_cut_off_is_written_again(tmp_path: Path, text: str) -> None:
-    """An agent that died while it wrote it must be able to start again."""
-    (tmp_path / "checkpoint").mkdir()
-    (tmp_path / "checkpoint" / "azimuth-table.json").write_text(text)
-    bind_checkpoint(settings(tmp_path))
-    with pytest.raises(OptionError, match="is of the table"):
-        bind_checkpoint(settings(tmp_path, table=str(tmp_path / "other")))
-
-
-@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"table": 1}'])
-def test_a_binding_without_a_table_is_refused(tmp_path: Path, text: str) -> None:
-    """One sentence, and nothing is written."""
-    (tmp_path / "checkpoint").mkdir()
-    (tmp_path / "checkpoint" / "azimuth-table.json").write_text(text)
-    with pytest.raises(OptionError, match="it names no table"):
-        bind_checkpoint(settings(tmp_path))
-
-
-def test_the_address_is_compared_and_not_its_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path from another working directory is another table."""
-    monkeypatch.chdir(tmp_path)
-    bind_checkpoint(settings(tmp_path, table="table"))
-    bind_checkpoint(settings(tmp_path, table=f"file://{tmp_path}/table"))
-    assert json.loads((tmp_path / "checkpoint" / "azimuth-table.json").read_text()) == {"table": f"{tmp_path}/table"}

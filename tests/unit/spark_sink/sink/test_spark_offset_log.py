@@ -6,7 +6,7 @@ import pytest
 
 from spark_sink.errors import OffsetError
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.spark_checkpoint import batch_offset, parse_offset_log
+from spark_sink.sink.spark_offset_log import batch_offset, parse_offset_log
 
 META = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
 ONE = Offset.of([Range("t", 0, 3, 9, 4)])
