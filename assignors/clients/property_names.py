@@ -47,8 +47,22 @@ def kafka_python_settings(kafka: Mapping[str, Any]) -> dict[str, Any]:
             config[known] = int(value) if name.endswith(_NUMBERS) else value
     if "security_protocol" in config:
         config["security_protocol"] = str(config["security_protocol"]).upper()
-    config["bootstrap_servers"] = str(kafka["bootstrap.servers"]).split(",")
+    config["bootstrap_servers"] = bootstrap_list(str(kafka["bootstrap.servers"]))
     return config | kafka_python_security(kafka)
+
+
+def bootstrap_list(servers: str) -> list[str]:
+    """Return the addresses for kafka-python, as librdkafka reads them: without spaces, and without a path after them.
+
+    Args:
+        servers: `host:port` or `security://host:port` by commas.
+    """
+    found = []
+    for one in servers.split(","):
+        scheme, mark, rest = one.strip().rpartition("://")
+        if address := rest.partition("/")[0].strip():
+            found.append(scheme + mark + address)
+    return found
 
 
 def refused_property(error: Exception, kafka: Mapping[str, Any]) -> str:

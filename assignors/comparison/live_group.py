@@ -10,7 +10,7 @@ from typing import Any, Final
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError, for_code
 
-from assignors.clients.property_names import CLIENT
+from assignors.clients.property_names import CLIENT, bootstrap_list
 from assignors.comparison.broker_assigned_group import DescribedMembers, broker_assigned_members
 from assignors.errors import GroupError
 from assignors.planner.topics_and_members import Member, Topic, TopicPartition
@@ -68,7 +68,7 @@ def read_group(
         GroupError: no broker answers, there is no such group, it has no members, its members subscribe to nothing, or
             none of their topics is described.
     """
-    servers = [one.strip() for one in bootstrap_servers.split(",")]
+    servers = bootstrap_list(bootstrap_servers)
     try:
         admin = KafkaAdminClient(
             **{

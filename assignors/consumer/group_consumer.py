@@ -18,7 +18,7 @@ from assignors.consumer.call_gate import CallGate
 from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.client_callbacks import OwnedCallbacks
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
-from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
+from assignors.consumer.consumer_errors import ArgumentError, ClosedConsumerError, ConsumerError
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.group_statistics import GroupStatistics
 from assignors.consumer.interruptions import PendingSteps
@@ -120,7 +120,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         logger: logging.Logger | None = None,
         **more: Any,  # noqa: ANN401 -- settings
     ) -> None:
-        if hasattr(self, "_closing"):  # else the first member would stay in the group, without a program
+        if self._is_initialized:  # else the first member would stay in the group, without a program
             raise RuntimeError("this consumer is initialized already")
         _refuse_misspelt(more)
         given = config if more and config is None else split_configuration.checked(config)
@@ -253,6 +253,16 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         """
         return self._received.traffic()
 
+    @property
+    def _is_initialized(self) -> bool:
+        return "_closing" in self.__dict__
+
+    def __getattr__(self, name: str) -> Never:
+        """Refuse the calls of a subclass whose `__init__` does not call this class's: it is as closed."""
+        if name.startswith("_") and not name.startswith("__") and not self._is_initialized:
+            raise ClosedConsumerError("this consumer is not initialized: call super().__init__(config)")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
     def close(self) -> None:
         """Release all partitions (`on_revoke` is called), leave the group, and end. A second call has no effect.
 
@@ -264,7 +274,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                 within 90 s, or a commit has not ended within 40 s. `close` does all the rest before it raises this.
             Exception: the first error of a callback, when everything is closed.
         """
-        if self._gate.forked or (self._closing is not None and not self._closing):
+        if not self._is_initialized or self._gate.forked or (self._closing is not None and not self._closing):
             return
         with self._gate.turn():
             self._program.refuse("close()")

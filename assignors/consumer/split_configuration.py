@@ -8,7 +8,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from assignors.clients.kafka_python_security import kafka_python_security
-from assignors.clients.property_names import KAFKA_PYTHON_NAMES
+from assignors.clients.property_names import KAFKA_PYTHON_NAMES, bootstrap_list
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.errors import MembershipError
 
@@ -233,7 +233,7 @@ def _truth(config: Mapping[str, Any], name: str) -> bool:
 
 def _translated(config: Mapping[str, Any], servers: str) -> dict[str, Any]:
     known: dict[str, Any] = {
-        "bootstrap_servers": [one.strip() for one in servers.split(",")],
+        "bootstrap_servers": bootstrap_list(servers),
         "group_id": str(config["group.id"]),
         "isolation_level": config.get("isolation.level", "read_committed"),  # librdkafka's default
     }

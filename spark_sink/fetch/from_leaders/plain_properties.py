@@ -65,7 +65,7 @@ def bootstrap_order(addresses: Sequence[Address], failed: Mapping[Address, float
 
 
 def _address(text: str) -> Address | None:
-    server = text.rpartition("://")[2]
+    server = text.rpartition("://")[2].partition("/")[0].strip()
     if server.endswith("]") or ":" not in server:
         server = f"{server}:{_PORT}"
     host, _, port = server.rpartition(":")

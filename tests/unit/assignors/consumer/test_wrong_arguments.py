@@ -1,8 +1,10 @@
 """A wrong argument of `GroupConsumer` is refused when it is made, with the value and the way out."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
 from assignors import GroupConsumer, HRWAssignor
 from assignors.consumer.consumer_errors import ArgumentError
@@ -31,3 +33,41 @@ def test_a_second_initialization_is_refused() -> None:
     """As by the bare consumer. It made a second member, and left the first one in its group, with its partitions."""
     with GroupConsumer(LEAST) as one, pytest.raises(RuntimeError, match="initialized already"):
         one.__init__(LEAST)  # type: ignore[misc]  # wrong on purpose
+
+
+class _Uninitialized(GroupConsumer):
+    def __init__(self) -> None: ...
+
+
+_CALLS: dict[str, Callable[[Consumer], object]] = {
+    "poll": lambda one: one.poll(0.1),
+    "consume": lambda one: one.consume(1, 0.1),
+    "subscribe": lambda one: one.subscribe(["t"]),
+    "unsubscribe": lambda one: one.unsubscribe(),
+    "assignment": lambda one: one.assignment(),
+    "assign": lambda one: one.assign([]),
+    "commit": lambda one: one.commit(),
+    "committed": lambda one: one.committed([]),
+    "position": lambda one: one.position([]),
+    "memberid": lambda one: one.memberid(),
+    "list_topics": lambda one: one.list_topics(timeout=0.1),
+}
+
+
+@pytest.mark.parametrize("name", list(_CALLS))
+def test_a_subclass_that_does_not_initialize_is_as_closed(name: str) -> None:
+    """As the bare consumer: RuntimeError, and not an AttributeError about a name that the program has never seen."""
+    one = _Uninitialized()
+    with pytest.raises(RuntimeError, match="not initialized: call super"):
+        _CALLS[name](one)  # type: ignore[arg-type]
+    one.close()
+    with one:
+        pass
+
+
+def test_an_unknown_attribute_is_an_attribute_error() -> None:
+    """`hasattr` and `getattr` with a default depend on it, before and after the initialization."""
+    with GroupConsumer(LEAST) as one:
+        for each in (one, _Uninitialized()):
+            assert not hasattr(each, "seek_to_end")
+        assert not hasattr(one, "_unknown")
