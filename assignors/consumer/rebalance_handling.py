@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from confluent_kafka import Message
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.consumer.assigned_partitions import AssignedPartitions, Member
@@ -26,6 +27,7 @@ from assignors.consumer.split_configuration import Configuration
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors
 from assignors.errors import MembershipError
+from assignors.member.broker_assigned_errors import is_taken_id
 from assignors.member.broker_assigned_member import BrokerAssignedMember
 from assignors.member.group_member import GroupMember
 from assignors.member.ownership import Ownership
@@ -117,8 +119,9 @@ class Membership:
         Raises:
             ConsumerError: no broker answered.
         """
-        self._subscription = subscription
-        self._topic_errors.subscribe(subscription)
+        if subscription is not self._subscription:  # else a new member takes the place of one that ended
+            self._subscription = subscription
+            self._topic_errors.subscribe(subscription)
         self._fetching.ahead.polled()
         try:
             self.member = call_apart(self._start_member, undo=lambda member: member.close())
@@ -147,6 +150,13 @@ class Membership:
             ends_with_session=True,
         )
 
+    def _hear(self, message: Message) -> None:
+        error = message.error()
+        if error is not None and is_taken_id(error):
+            self._topic_errors.add_refusal(message)
+        else:
+            self._topic_errors.add(message)
+
     def _quiet_s(self) -> float:
         commit_s = self._config.auto_commit_s
         if not commit_s:
@@ -165,7 +175,7 @@ class Membership:
             on_lost=self._rebalances.lost,
             awake=ProgramAwake(self._fetching, self._config),
             on_change=self._fetching.ahead.interrupt,
-            on_error=self._topic_errors.add,
+            on_error=self._hear,
             waits_for_rights=True,
         )
 
@@ -344,6 +354,7 @@ class Membership:
     def _steps_of(self, member: Member, change: Rebalance) -> list[Callable[[], object]]:
         in_time, once = change.begin(), Once()
         if change.kind is Kind.ASSIGNED:
+            self._topic_errors.accepted()
             told = partial(self._tell, change, change.kind, once)
             return self.partitions.begin(member, change.partitions, told)
         kind = change.kind if in_time else Kind.LOST

@@ -27,12 +27,14 @@ class TopicErrors:
         self._subscription = _NONE
         self._reported: dict[str, int] = {}
         self._waiting: deque[Message] = deque()
+        self._refused = False
 
     def subscribe(self, subscription: Subscription) -> None:
         """Replace the subscription."""
         self._subscription = subscription
         self._reported = {}
         self._waiting.clear()
+        self._refused = False
 
     def update(self, known: Collection[str], unauthorized: Collection[str]) -> None:
         """Compare with the brokers' list of topics, and with the topics that this client may not read."""
@@ -53,6 +55,16 @@ class TopicErrors:
         """Deliver an error of librdkafka, which compares the subscription itself, or one of the group."""
         self._waiting.append(message)
         self._notify()
+
+    def add_refusal(self, message: Message) -> None:
+        """Deliver an error that each new member meets, once until `accepted`."""
+        if not self._refused:
+            self._refused = True
+            self.add(message)
+
+    def accepted(self) -> None:
+        """Note that the group has accepted the member."""
+        self._refused = False
 
     def take(self) -> list[Message]:
         """Return the errors that the program has not seen."""

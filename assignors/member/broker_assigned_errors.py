@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Message
 
 from assignors.errors import FencedError, MembershipError
 
@@ -47,6 +47,17 @@ def broker_error(error: KafkaError) -> KafkaError:
         return error
     causes = (KafkaError(code) for code in (*_FATAL - {error.code()}, KafkaError.UNRELEASED_INSTANCE_ID))
     return next((one for one in causes if one.str() in error.str()), error)
+
+
+def is_taken_id(error: KafkaError) -> bool:
+    """Return whether another member of the group has this member's `group.instance.id`."""
+    return error.code() == KafkaError.UNRELEASED_INSTANCE_ID
+
+
+def taken_id_message() -> Message:
+    """Return the message for the program; librdkafka's own is a fatal error, after which its client does nothing."""
+    text = f"ConsumerGroupHeartbeat failed: {KafkaError(KafkaError.UNRELEASED_INSTANCE_ID).str()}"
+    return Message(partition=0, value=text.encode(), error=KafkaError(KafkaError.UNRELEASED_INSTANCE_ID, text))
 
 
 def membership_error(

@@ -18,7 +18,9 @@ from assignors.member.broker_assigned_errors import (
     is_fatal,
     is_missing_right,
     is_of_group,
+    is_taken_id,
     membership_error,
+    taken_id_message,
 )
 from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets
 from assignors.member.ownership import Ownership, OwnershipCell
@@ -307,7 +309,7 @@ class BrokerAssignedMember:
         if self._waits_for_rights and is_missing_right(error):
             return
         cause = broker_error(error)
-        if error.fatal() or is_fatal(cause):
+        if error.fatal() or is_fatal(error) or is_fatal(cause):
             self._end(KafkaException(cause))
 
     def _see_epoch(self) -> None:
@@ -367,7 +369,10 @@ class BrokerAssignedMember:
         return self._calls.ask(checked, timeout_s)
 
     def _end(self, error: KafkaException) -> None:
-        if error.args[0].code() == KafkaError.UNRELEASED_INSTANCE_ID:
+        if self._cell.failed is not None:
+            return
+        if is_taken_id(error.args[0]):
+            self._on_error(taken_id_message())
             self._ended.wait(_REFUSED_S)
         self._cell.fail(error)
         self._ended.set()

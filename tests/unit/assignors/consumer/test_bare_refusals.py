@@ -196,3 +196,31 @@ def test_a_refused_member_hears_once_asks_seldom_and_closes_at_once(cluster: Moc
     finally:
         cluster.fail(JOIN, 0)
     assert heard == 1
+
+
+def test_a_member_whose_instance_id_is_taken_says_so_once_and_joins_when_it_is_free(cluster: MockCluster) -> None:
+    """The bare client's member ends for ever. Here a program that was restarted waits for its former session's end."""
+    cluster.fail(HEARTBEAT_OF_BROKER, KafkaError.UNRELEASED_INSTANCE_ID)
+    bench = Bench(cluster, GroupConsumer, "consumer")
+    errors: list[str] = []
+    try:
+        one = bench.make(**{"group.instance.id": "a"})
+        one.subscribe(["t"])
+        until = time.monotonic() + PATIENCE_S
+        since: float | None = None
+        while since is None or time.monotonic() < since + 4 * STANDING_S:  # several members, one after the other
+            assert time.monotonic() < until
+            message = one.poll(0.05)
+            if message is not None:
+                errors.append(message.error().name())
+                since = since or time.monotonic()
+        cluster.fail(HEARTBEAT_OF_BROKER, 0)
+        records = 0
+        while records < 3 * RECORDS:
+            assert time.monotonic() < until + PATIENCE_S
+            message = one.poll(0.1)
+            records += message is not None and message.error() is None
+    finally:
+        cluster.fail(HEARTBEAT_OF_BROKER, 0)
+        bench.close()
+    assert errors == ["UNRELEASED_INSTANCE_ID"]
