@@ -1,6 +1,6 @@
 """Code that every Kafka client of these packages needs.
 
-* `property_names`: librdkafka's properties under kafka-python's names.
+* `kafka_python_names`: librdkafka's properties under kafka-python's names.
 * `kafka_python_security`: certificates, keystores and tokens for kafka-python's clients.
 * `addresses`: addresses without secrets, for messages.
 * `client_creation`: clients of confluent-kafka from a user's properties.
@@ -23,8 +23,8 @@ if typing.TYPE_CHECKING:
     from assignors.clients.addresses import shown
     from assignors.clients.broker_racks import BrokerRacks
     from assignors.clients.compacted_topic import CompactedFeed, TableTopic, make_compacted_topic
+    from assignors.clients.kafka_python_names import CLIENT, kafka_python_settings, refused_property
     from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
-    from assignors.clients.property_names import CLIENT, kafka_python_settings, refused_property
     from assignors.clients.received_traffic import Received, ReceivedTraffic
     from assignors.clients.silent_brokers import admin_properties
     from assignors.clients.topic_names import topic_name
@@ -54,7 +54,7 @@ _MODULES = {
     "BrokerRacks": "broker_racks",
     "Received": "received_traffic",
     "ReceivedTraffic": "received_traffic",
-    "CLIENT": "property_names",
+    "CLIENT": "kafka_python_names",
     "CompactedFeed": "compacted_topic",
     "LogOffsets": "log_offsets",
     "Offset": "log_offsets",
@@ -62,9 +62,9 @@ _MODULES = {
     "TableTopic": "compacted_topic",
     "admin_properties": "silent_brokers",
     "ask_brokers": "unreachable",
-    "kafka_python_settings": "property_names",
+    "kafka_python_settings": "kafka_python_names",
     "make_compacted_topic": "compacted_topic",
-    "refused_property": "property_names",
+    "refused_property": "kafka_python_names",
     "shown": "addresses",
     "topic_name": "topic_names",
     "why_unreachable": "unreachable",

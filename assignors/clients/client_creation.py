@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
-from assignors.clients.property_names import CLIENT
+from assignors.clients.kafka_python_names import CLIENT
 from assignors.errors import AssignorError
 
 Client = TypeVar("Client")

@@ -16,7 +16,7 @@ from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataRequest
 
 from assignors.clients.kafka_python_creation import connected
-from assignors.clients.property_names import CLIENT
+from assignors.clients.kafka_python_names import CLIENT
 from assignors.clients.silent_brokers import ANSWER_MS
 from assignors.errors import MembershipError
 from assignors.planner.topics_and_members import TopicPartition

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from assignors.clients.property_names import CLIENT, refused_property
+from assignors.clients.kafka_python_names import CLIENT, refused_property
 
 _ASK_S: Final = 5.0
 _TRY_S: Final = 0.5

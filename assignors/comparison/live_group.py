@@ -10,7 +10,7 @@ from typing import Any, Final
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError, for_code
 
-from assignors.clients.property_names import CLIENT, bootstrap_list
+from assignors.clients.kafka_python_names import CLIENT, bootstrap_list
 from assignors.comparison.broker_assigned_group import DescribedMembers, broker_assigned_members
 from assignors.errors import GroupError
 from assignors.planner.topics_and_members import Member, Topic, TopicPartition

@@ -20,6 +20,7 @@
 * `offset_commits`: Kafka commits in the order of their calls.
 * `interruptions`: what a signal cannot leave half done; `background_calls`: calls of what has locks in Python;
   `leaving`: the end of a member.
-* `call_gate`: one call at a time, in one process; `lifetime`: consumers that are dropped, or copied by a fork.
+* `one_thread_at_a_time`: one call at a time, in one process.
+* `lifetime`: consumers that are dropped, or copied by a fork.
 * `consumer_errors`: errors that are `MembershipError` and `KafkaException`.
 """

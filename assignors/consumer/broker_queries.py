@@ -8,11 +8,11 @@ from typing import Any, Final
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.consumer.background_calls import call_apart
-from assignors.consumer.call_gate import CallGate
 from assignors.consumer.consumed_offsets import checked, key_of, with_offsets
 from assignors.consumer.consumer_errors import consumer_error
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.manual_assignment import ManualAssignment
+from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.rebalance_handling import Membership
 from assignors.consumer.received_bytes import ReceivedBytes
 from assignors.consumer.split_configuration import Configuration

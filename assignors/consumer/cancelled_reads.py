@@ -6,8 +6,8 @@ from concurrent.futures import Executor, Future
 
 from confluent_kafka import Message
 
-from assignors.consumer.call_gate import CallGate
 from assignors.consumer.fetching import Fetching
+from assignors.consumer.one_thread_at_a_time import CallGate
 
 Take = Callable[[list[Message], Callable[[], bool]], object]
 """Adds records to the list until the call is complete, or until the function returns True."""

@@ -14,7 +14,6 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from assignors.clients.received_traffic import ReceivedTraffic
 from assignors.consumer import split_configuration
 from assignors.consumer.broker_queries import BrokerQueries
-from assignors.consumer.call_gate import CallGate
 from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.client_callbacks import OwnedCallbacks
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
@@ -24,6 +23,7 @@ from assignors.consumer.group_statistics import GroupStatistics
 from assignors.consumer.interruptions import PendingSteps
 from assignors.consumer.lifetime import leave_when_dropped, refuse_after_fork
 from assignors.consumer.offset_commits import CommitQueue, CommitTimeout
+from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.partition_calls import PartitionCalls
 from assignors.consumer.program_callbacks import OnChange, ProgramCallbacks, check_callbacks
 from assignors.consumer.rebalance_handling import Membership

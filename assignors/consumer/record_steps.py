@@ -8,9 +8,9 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message
 
-from assignors.consumer.call_gate import CallGate
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.offset_commits import CommitQueue
+from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.program_callbacks import ProgramCallbacks
 from assignors.consumer.quick_step import QuickStep
 from assignors.consumer.rebalance_handling import Membership

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
+from assignors.clients.kafka_python_names import KAFKA_PYTHON_NAMES, bootstrap_list
 from assignors.clients.kafka_python_security import kafka_python_security
-from assignors.clients.property_names import KAFKA_PYTHON_NAMES, bootstrap_list
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.errors import MembershipError
 

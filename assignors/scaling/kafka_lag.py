@@ -16,8 +16,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub ha
 )
 
 from assignors.clients.client_creation import made
+from assignors.clients.kafka_python_names import kafka_python_settings
 from assignors.clients.log_offsets import LogOffsets
-from assignors.clients.property_names import kafka_python_settings
 from assignors.clients.silent_brokers import admin_properties, leaving_silent_brokers, list_cluster
 from assignors.clients.unreachable import why_unreachable
 from assignors.errors import LagError, MembershipError, ScalingFileError

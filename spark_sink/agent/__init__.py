@@ -8,7 +8,7 @@
 * `agent_name_lock`: allows one agent of a name per machine.
 * `checkpoint_binding`: allows one table per checkpoint.
 * `commit_notes`: reads the notes of an agent's commits in the tables' logs.
-* `note_counts`: counts these notes for the ops log.
+* `commits_for_ops_log`: counts these notes for the ops log.
 * `progress_log`: logs the steps of the start, and the committed rows at intervals.
 * `stop_signal`: SIGTERM and SIGINT, from the first moment on.
 * `sink_checks`: checks brokers, rights, the registry and the table, before Spark starts.

@@ -16,7 +16,7 @@ from assignors.settings import Real, Whole, message, place, plain, proposal, war
 from spark_sink.agent.spark_master import check_configured_master, check_master
 from spark_sink.errors import OptionError
 from spark_sink.kafka.broker_addresses import check_servers
-from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.client_property_names import librdkafka_config
 from spark_sink.lake.storage_names import check_catalog_names, check_storage_names
 from spark_sink.options.value_format import TABLE_SCHEMA
 

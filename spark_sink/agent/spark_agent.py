@@ -14,7 +14,7 @@ from spark_sink.agent.agent_name_lock import only_agent_of_its_name
 from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
 from spark_sink.agent.checkpoint_binding import bind_checkpoint
 from spark_sink.agent.commit_notes import Notes
-from spark_sink.agent.note_counts import NoteCounts
+from spark_sink.agent.commits_for_ops_log import NoteCounts
 from spark_sink.agent.progress_log import ProgressLog, StartSteps
 from spark_sink.agent.sink_checks import check_options, refuse_faults
 from spark_sink.agent.spark_session import session

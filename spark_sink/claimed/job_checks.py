@@ -9,7 +9,7 @@ from spark_sink.checks import BrokerChecks, Check, Finding, ops_checks, port_che
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.errors import ClusterError
 from spark_sink.fleet.row_checks import row_checks
-from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.client_property_names import librdkafka_config
 from spark_sink.kafka.group_lag import admin
 
 _SETTINGS: Final = "--bootstrap-servers and --kafka"

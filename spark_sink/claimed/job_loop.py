@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException
 from assignors.claims import Claim, ClaimLostError, ClaimsAwayError, Visit
 from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic
+from spark_sink.claimed.end_of_once import Ending, StartBacklog
 from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_progress import JobProgress
 from spark_sink.claimed.job_round import Round
@@ -23,7 +24,6 @@ from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.claimed.round_bytes import RoundBytes
 from spark_sink.claimed.share_of_job import RoundSize, surplus
-from spark_sink.claimed.start_backlog import Ending, StartBacklog
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.write_queue import BatchWriter, ReadBatch, WriteOutcome
 from spark_sink.ranges.batch_offset import Range, TopicPartition

@@ -21,6 +21,7 @@ from assignors.errors import ClaimsAwayError, FleetError
 from assignors.fleet import Sighting, Source, ask_ids, sight
 from assignors.scaling import WorkersRecord
 from spark_sink.agent.progress_log import StartSteps
+from spark_sink.claimed.end_of_once import Ending
 from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.claimed.job_metrics import JobMetrics
@@ -28,11 +29,10 @@ from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_round import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.published_workers import FollowedNumbers
-from spark_sink.claimed.start_backlog import Ending
 from spark_sink.fleet.commit_counts import CommitCounts
-from spark_sink.fleet.offset_hints import OffsetHints
+from spark_sink.fleet.group_offset_commits import OffsetHints
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.kafka.client_properties import leaving_silent_leaders, librdkafka_config
+from spark_sink.kafka.client_property_names import leaving_silent_leaders, librdkafka_config
 from spark_sink.kafka.group_lag import admin
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.kafka.pause_watch import PausedTopics

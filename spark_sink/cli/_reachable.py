@@ -6,7 +6,7 @@ from confluent_kafka import KafkaException
 
 from assignors.settings import proposal
 from spark_sink.errors import ClusterError, OptionError
-from spark_sink.kafka.client_properties import librdkafka_config, why_unreachable
+from spark_sink.kafka.client_property_names import librdkafka_config, why_unreachable
 from spark_sink.kafka.group_lag import admin
 
 _TIMEOUT_S = 10.0

@@ -18,7 +18,7 @@ def reasoned(kafka: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except (GroupError, LagError, ClusterError) as error:
-        from spark_sink.kafka.client_properties import why_unreachable  # noqa: PLC0415 -- clients load slowly
+        from spark_sink.kafka.client_property_names import why_unreachable  # noqa: PLC0415 -- clients load slowly
 
         if not (why := why_unreachable(kafka)):
             raise

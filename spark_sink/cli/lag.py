@@ -106,7 +106,7 @@ def _marked(found: "Sequence[TopicLag]", group: str, properties: dict[str, str])
     """Mark the paused topics; a lag that nothing reduces would look like a fault."""
     from assignors.errors import PauseError  # noqa: PLC0415 -- its package loads slowly
     from assignors.pauses import PausesFeed  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- as above
+    from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- as above
 
     with PausesFeed(librdkafka_config(properties)) as feed:
         try:

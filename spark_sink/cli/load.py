@@ -40,7 +40,7 @@ def load(
     from spark_sink.demo.flights import PARTITIONS, load_flights  # noqa: PLC0415 -- the data set loads slowly
     from spark_sink.demo.producing import PRODUCER_SETTINGS  # noqa: PLC0415 -- as above
     from spark_sink.demo.topics import create_topics  # noqa: PLC0415 -- as above
-    from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- clients load slowly
 
     client = librdkafka_config(pairs(kafka, "--kafka"))
     reach({**client, "bootstrap.servers": servers})

@@ -95,7 +95,7 @@ def _clusters(
         ]
     if bootstrap_servers is None or group is None:
         raise typer.BadParameter("give --bootstrap-servers and --group, or --fleet FILE")
-    from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- clients load slowly
 
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
     return [_Cluster("", group, librdkafka_config(properties))]

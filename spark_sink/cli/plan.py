@@ -72,7 +72,7 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
         return
     from assignors import comparison  # noqa: PLC0415 -- clients load slowly
     from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
-    from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- as above
+    from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- as above
 
     _check(assignor, comparison.STRATEGIES)
     settings = comparison.Settings(workers=read_workers(workers), epsilon=epsilon)
@@ -215,7 +215,7 @@ def _client_settings(servers: str, properties: Mapping[str, str]) -> dict[str, o
     """Translate Java's and librdkafka's properties for kafka-python; properties of consumers only are left out."""
     from kafka import KafkaAdminClient  # noqa: PLC0415 -- as above
 
-    from spark_sink.kafka.client_properties import kafka_python_config  # noqa: PLC0415 -- as above
+    from spark_sink.kafka.client_property_names import kafka_python_config  # noqa: PLC0415 -- as above
 
     named = kafka_python_config({**properties, "bootstrap.servers": servers})
     return {name: value for name, value in named.items() if name in KafkaAdminClient.DEFAULT_CONFIG}

@@ -176,7 +176,7 @@ def publish(  # noqa: PLR0913, PLR0917 -- each is a flag
 def _rounds(properties: dict[str, str], topic: str, every_s: float | None, once: "Callable[[Publisher], int]") -> int:
     """Publish once, or until a signal; return the number of tables that were not read in the last round."""
     from spark_sink.cli._reachable import reach, reach_topic  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- as above
+    from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- as above
     from spark_sink.sink.dead_letters import Publisher  # noqa: PLC0415 -- as above
 
     reach(properties)

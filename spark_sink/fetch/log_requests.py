@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from spark_sink.errors import FetchError
-from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.client_property_names import librdkafka_config
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import TopicPartition
 

@@ -22,7 +22,7 @@ from spark_sink.fetch.message_copy import records as copied_records
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fetch.received_files import Counts, count_received, note_received
 from spark_sink.fetch.record_batches import parts_by_bytes, record_batch, topic_column
-from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.client_property_names import librdkafka_config
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.ranges.range_completion import TaskProgress

@@ -34,7 +34,7 @@ from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.fleet.whole_fleet import WholeFleet
 from spark_sink.fleet.workers_in_force import WorkersNow
-from spark_sink.kafka.client_properties import kafka_python_config
+from spark_sink.kafka.client_property_names import kafka_python_config
 from spark_sink.kafka.pause_watch import PausedTopics
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.lake.ops_log.ops_writer import written

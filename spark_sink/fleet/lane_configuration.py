@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from spark_sink.kafka.client_properties import leaving_silent_leaders
+from spark_sink.kafka.client_property_names import leaving_silent_leaders
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "log_level": 2,

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from assignors import MembershipError
 from assignors.clients import CLIENT, LogOffsets, admin_properties, refused_property
 from spark_sink.errors import LagError
-from spark_sink.kafka.client_properties import kafka_python_config
+from spark_sink.kafka.client_property_names import kafka_python_config
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _TIMEOUT_S = 20.0

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from assignors import MembershipError
 from spark_sink.errors import FetchError, JoinError
-from spark_sink.kafka.client_properties import kafka_python_config, librdkafka_config
+from spark_sink.kafka.client_property_names import kafka_python_config, librdkafka_config
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import TopicPartition
 

@@ -12,7 +12,7 @@
 * `spark_offset_log`: the ranges of a batch, from Spark's offset log.
 * `spark_landing`: files written by Spark's own Parquet writer, in `foreachBatch`.
 * `batch_against_table`: decides which part of a batch is still to be committed (pure).
-* `batch_writes`: tells a second write of a batch in `foreachBatch` from a replay (pure).
+* `second_writes`: tells a second write of a batch in `foreachBatch` from a replay (pure).
 * `compare_and_swap`: reads the table, decides, commits, and retries on a conflict.
 * `quarantine_commit`: adds the bad rows that a commit of the table names to its quarantine.
 * `quarantine_replay`: replays quarantined records into their table.
@@ -25,6 +25,6 @@
 * `iceberg_rewind`: the same of an Iceberg table, after a rollback.
 * `set_back_positions`: the positions that a rewind sets back. Pure.
 * `rewind_commit`: the commits and the mark of a rewind.
-* `taken_records`: puts bad records back that a RESTORE of the quarantine took.
+* `bad_records_put_back`: puts bad records back that a RESTORE of the quarantine took.
 * `restored_quarantine`: brings bad records back that an earlier rewind removed.
 """

@@ -6,7 +6,7 @@ commit   in one Python process next to the driver, which lives for several batch
 abort    does nothing: Spark may call it after a successful commit, and deleting files would lose rows
 
 A batch write inside `foreachBatch` is the same: with the batch's number it finds the same ranges, so a repeated call
-adds nothing. A second write of a batch within one call is refused (`batch_writes`).
+adds nothing. A second write of a batch within one call is refused (`second_writes`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,6 @@ from spark_sink.errors import OptionError, TableError
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.batch_writes import BatchWrite, run_of_write
 from spark_sink.sink.direct_landing import (
     is_direct,
     parse,
@@ -38,6 +37,7 @@ from spark_sink.sink.direct_landing import (
 )
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
+from spark_sink.sink.second_writes import BatchWrite, run_of_write
 from spark_sink.sink.sink_options import DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
 from spark_sink.sink.spark_offset_log import batch_offset
 

@@ -7,7 +7,7 @@ import structlog
 
 from assignors import MembershipError
 from spark_sink.errors import JoinError
-from spark_sink.kafka.client_properties import (
+from spark_sink.kafka.client_property_names import (
     broker_assigned_config,
     kafka_python_config,
     librdkafka_config,

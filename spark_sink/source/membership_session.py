@@ -9,7 +9,7 @@ from types import FrameType
 
 import structlog
 
-from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.client_property_names import librdkafka_config
 from spark_sink.kafka.pause_watch import PausedTopics
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.source.group_membership import KafkaMembership

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from assignors.errors import GroupError
-from spark_sink.kafka.client_properties import broker_assigned_config, kafka_python_config
+from spark_sink.kafka.client_property_names import broker_assigned_config, kafka_python_config
 from spark_sink.options.source_options import SourceOptions
 
 Look = Callable[[], Mapping[str, str] | None]

@@ -12,6 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable
 
 import spark_sink.lake.fenced_replacement as replacement_module
+import spark_sink.sink.bad_records_put_back as taken_module
 import spark_sink.sink.batch_against_table as batch_module
 import spark_sink.sink.compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module
@@ -20,7 +21,6 @@ import spark_sink.sink.quarantine_commit as quarantine_module
 import spark_sink.sink.quarantine_replay as replay_module
 import spark_sink.sink.rewind_commit as commit_module
 import spark_sink.sink.rows_by_table as rows_module
-import spark_sink.sink.taken_records as taken_module
 from spark_sink.formats.quarantined_rows import SUFFIX, quarantine_of, split
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog

@@ -20,6 +20,7 @@ import spark_sink.lake.quarantine_reader as records_module
 import spark_sink.lake.table_formats as formats_module
 import spark_sink.lake.table_storage as storage_module
 import spark_sink.lake.unwritten_quarantine as named_module
+import spark_sink.sink.bad_records_put_back as taken_module
 import spark_sink.sink.compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.direct_landing as direct_module
@@ -28,7 +29,6 @@ import spark_sink.sink.quarantine_replay as replay_module
 import spark_sink.sink.query_tables as tables_module
 import spark_sink.sink.restored_quarantine as restored_module
 import spark_sink.sink.spark_offset_log as checkpoint_module
-import spark_sink.sink.taken_records as taken_module
 import spark_sink.source.trigger_steps as trigger_module
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine_commit import TableWithQuarantine, add_those_left

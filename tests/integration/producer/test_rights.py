@@ -15,7 +15,7 @@ from kafka.errors import TopicAuthorizationFailedError
 
 from producer import AZAwarePartitioner, AZAwareProducer
 from spark_sink.demo.cluster import Access, Cluster
-from spark_sink.kafka.client_properties import kafka_python_config
+from spark_sink.kafka.client_property_names import kafka_python_config
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

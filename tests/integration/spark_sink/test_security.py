@@ -20,7 +20,7 @@ from assignors import GroupConsumer, HRWAssignor
 from producer import AZAwarePartitioner, AZAwareProducer
 from spark_sink.cli import main
 from spark_sink.demo.cluster import Access, Cluster
-from spark_sink.kafka.client_properties import kafka_python_config
+from spark_sink.kafka.client_property_names import kafka_python_config
 from spark_sink.lake.verification import verify
 from tests.secured_broker import secured_properties, write_broker_certificate
 

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from assignors.clients.kafka_python_names import kafka_python_settings
 from assignors.clients.kafka_python_security import TokenProvider, kafka_python_security
-from assignors.clients.property_names import kafka_python_settings
 from assignors.errors import MembershipError
 
 PEM = serialization.Encoding.PEM

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from assignors import AIOGroupConsumer, HRWAssignor
-from assignors.consumer.call_gate import CallGate
 from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.fetching import Fetching
+from assignors.consumer.one_thread_at_a_time import CallGate
 from producer.testing import MockCluster
 from tests.records import offsets
 from tests.unit.assignors.conftest import RECORDS

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from assignors import GroupConsumer
-from assignors.consumer.call_gate import CallGate
+from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.read_ahead import ReadAhead
 from producer.testing import MockCluster
 from tests.records import offsets, read

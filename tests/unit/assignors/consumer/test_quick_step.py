@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import GroupConsumer
-from assignors.consumer import call_gate, quick_step, quick_step_interpreted, record_steps
+from assignors.consumer import one_thread_at_a_time, quick_step, quick_step_interpreted, record_steps
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
@@ -45,7 +45,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Modu
     if module is None:
         pytest.skip("built without a C compiler")
     monkeypatch.setattr(record_steps, "QuickStep", module.QuickStep)
-    monkeypatch.setattr(call_gate, "Readiness", module.Readiness)
+    monkeypatch.setattr(one_thread_at_a_time, "Readiness", module.Readiness)
     return module
 
 

@@ -13,10 +13,11 @@ import pytest
 from producer.decisions.key_mapping import Table, hrw_table
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
+from producer.decisions.rack_warning import rack_problem
 from producer.decisions.skew_guard import SkewGuard
 from producer.decisions.sticky import Chance, chance
 from producer.partitioning.topic_partitioner import TopicPartitioner
-from producer.partitioning.topics_in_use import TopicsInUse, rack_problem
+from producer.partitioning.topics_in_use import TopicsInUse
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[3] / "data" / "rack_partitioner_cases.json").read_text()

@@ -14,7 +14,7 @@ from spark_sink.fleet.agent_process import _ingest, members
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.fleet_status import _observe
 from spark_sink.fleet.settings_tables import _WITHOUT_EFFECT
-from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.client_property_names import librdkafka_config
 
 _ASKED = 5
 

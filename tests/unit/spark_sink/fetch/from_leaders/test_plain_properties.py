@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from spark_sink.fetch.from_leaders.plain_properties import bootstrap_addresses, bootstrap_order, plain, read_committed
-from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.client_property_names import librdkafka_config
 from spark_sink.options.source_options import SourceOptions
 
 OPTIONS = {"kafka.bootstrap.servers": "a:1", "kafka.group.id": "g", "subscribe": "t"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assignors.clients.property_names import bootstrap_list
+from assignors.clients.kafka_python_names import bootstrap_list
 
 
 @pytest.mark.parametrize(
