@@ -139,6 +139,24 @@ def test_a_newer_member_of_the_same_instance_ends_the_consumer(topics: Topics, n
             assert len(newer.assignment()) == 3
 
 
+def test_a_taken_instance_id_is_waited_for_where_the_broker_assigns(topics: Topics, name: str) -> None:
+    """KIP-848: the broker refuses the newer program, which hears it once, and reads when the older one has ended."""
+    config = topics.broker_assigned_config(**{"group.instance.id": "one", "group.remote.assignor": "uniform"})
+    with GroupConsumer(config) as newer:
+        errors: list[str] = []
+        with GroupConsumer(config) as older:
+            older.subscribe([name])
+            read(older, 3, timeout_s=30)
+            newer.subscribe([name])
+            until = time.monotonic() + 30
+            while not errors:
+                assert time.monotonic() < until
+                if (message := newer.poll(0.1)) is not None and (error := message.error()) is not None:
+                    errors.append(error.name())
+        assert len(read(newer, 3 * RECORDS, timeout_s=60)) == 3 * RECORDS
+    assert errors == ["UNRELEASED_INSTANCE_ID"]
+
+
 def test_a_name_that_no_topic_can_have_is_an_error_of_that_topic_only(topics: Topics, name: str) -> None:
     """A text without `^` is a name, so an old pattern ends here; the other topics are read."""
     with consumer(topics) as one:
