@@ -26,6 +26,9 @@ def connected(kind: Callable[..., Client], config: Mapping[str, Any]) -> Client:
 
     def client(**settings: Any) -> KafkaNetClient:  # noqa: ANN401 - passed on
         made.append(KafkaNetClient(**settings))
+        # kafka-python 3.0 loses this setting on the way: the first request for an unknown topic would create it.
+        creates = settings.get("allow_auto_create_topics", True)
+        made[-1].cluster.config["allow_auto_create_topics"] = creates
         return made[-1]
 
     try:

@@ -80,6 +80,17 @@ class AIOGroupConsumer(AIOConsumer):
         """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
         return await self._take(num_messages, timeout)
 
+    async def close(self) -> None:
+        """Leave the group, and end; errors as those of `GroupConsumer.close`, refused in a callback as there."""
+        try:
+            await self._call(self._group_consumer.close)
+        finally:
+            # The base class ends the pool after a refusal, too: it would wait for the callback that waits for it.
+            if self._group_consumer._closing is not None:  # noqa: SLF001 -- as below
+                self._closed = True
+                if self._owns_executor:
+                    await asyncio.get_running_loop().run_in_executor(None, self.executor.shutdown, True)  # noqa: FBT003 -- wait
+
     async def traffic(self) -> ReceivedTraffic:
         """Return what was received so far, as `GroupConsumer.traffic`."""
         found: ReceivedTraffic = await self._call(self._group_consumer.traffic)

@@ -64,6 +64,8 @@ class PartitionCalls:
             return None
         if wanted:
             self._commits.commit(member, wanted)
+        else:
+            self._membership.raise_final()  # its partitions are lost, so nothing of them would be committed
         return [*kafka_partitions(wanted), *rest]
 
     def store_offsets(self, message: Message | None = None, offsets: Iterable[KafkaPartition] | None = None) -> None:

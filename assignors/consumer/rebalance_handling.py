@@ -261,14 +261,23 @@ class Membership:
             self._rebalances.add(Rebalance(Kind.LOST, held))
             self._rebalance(member)
         call_apart(member.close)
-        if member.fatal:
+        self.raise_final()
+        log.warning("the membership ended with %r: joining again", member.failed)
+        self._abandon_changes()
+        self.join(self._subscription)
+
+    def raise_final(self) -> None:
+        """Raise the error of a membership that ended for a reason for which a new member would end, too.
+
+        Raises:
+            ConsumerError: this error.
+        """
+        member = self.member
+        if member is not None and member.failed is not None and member.fatal:
             try:
                 call_apart(partial(member.wait_joined, 0))
             except MembershipError as error:
                 raise consumer_error(error) from error
-        log.warning("the membership ended with %r: joining again", member.failed)
-        self._abandon_changes()
-        self.join(self._subscription)
 
     def _abandon_changes(self) -> None:
         self._rebalances.abandon()

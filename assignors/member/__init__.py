@@ -9,6 +9,7 @@
 * `member_commits`: Kafka commits under the member's generation.
 * `broker_assigned_member`: `BrokerAssignedMember`: the same interface where the broker assigns (KIP-848).
 * `broker_assigned_offsets`: its commits; `broker_assigned_errors`: its errors.
+* `librdkafka_numbers`: numbers in its properties; `first_answer`: its wait for a broker.
 * `announced_partitions`: what its program was told.
 * `thread_calls`: calls that one thread makes for the others.
 """

@@ -33,6 +33,11 @@ def is_missing_right(error: KafkaError) -> bool:
     return error.code() in {KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
 
 
+def is_passing(error: KafkaError) -> bool:
+    """Return whether the same request may succeed a moment later: a connection broke, or the broker says so."""
+    return error.retriable() or error.code() == KafkaError._TRANSPORT  # noqa: SLF001 -- as above
+
+
 def is_of_group(error: KafkaError) -> bool:
     """Return whether a broker refused a request of the member, but not the one for the group's coordinator.
 

@@ -23,6 +23,8 @@ from assignors.member.broker_assigned_errors import (
     taken_id_message,
 )
 from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets
+from assignors.member.first_answer import wait_for_broker
+from assignors.member.librdkafka_numbers import milliseconds
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import Callback, CallbackThread
 from assignors.member.served_callbacks import ServedCallbacks
@@ -92,7 +94,7 @@ class BrokerAssignedMember:
         self._group = str(config["group.id"])
         self._topics = list(topics)
         self._assignor = config.get("group.remote.assignor")
-        self._max_poll_s = int(config.get("max.poll.interval.ms", _MAX_POLL_MS)) / 1000
+        self._max_poll_s = milliseconds(config.get("max.poll.interval.ms"), _MAX_POLL_MS) / 1000
         self._on_revoked = on_revoked
         self._on_lost = on_lost or on_revoked
         self._awake = awake
@@ -122,7 +124,7 @@ class BrokerAssignedMember:
         if self._thread.ident is not None:
             return self
         try:
-            self._consumer.list_topics(timeout=timeout_s)
+            wait_for_broker(self._consumer, timeout_s)
             self._consumer.subscribe(
                 self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
             )
@@ -266,9 +268,9 @@ class BrokerAssignedMember:
             self._calls.serve()
             if self._awake():
                 late = time.monotonic() - polled_at > self._max_poll_s
-                self._step()
+                left = self._step()
                 polled_at = time.monotonic()
-                if late:
+                if late and not left:
                     self._announce(_keys(self._consumer.assignment()))
                 continue
             self._ended.wait(_STEP_S)
@@ -287,15 +289,16 @@ class BrokerAssignedMember:
         epoch = self._epoch()
         self._announced.add(keys, lambda new: self._cell.change(lambda now: now.plus(new, epoch)))
 
-    def _step(self) -> None:
+    def _step(self) -> bool:
+        """Poll once; return whether librdkafka has left the group, because the last poll was too long ago."""
         try:
             message = self._consumer.poll(_STEP_S)
         except KafkaException as refused:
             self._end(refused)
-            return
+            return False
         except Exception:  # a callback of the program: it counts as returned
             log.exception("group %r: a callback failed", self._group)
-            return
+            return False
         error = None if message is None else message.error()
         if message is not None and error is not None:
             self._see_error(error)
@@ -303,6 +306,7 @@ class BrokerAssignedMember:
                 self._on_error(message)
         if self._cell.failed is None:
             self._see_epoch()
+        return error is not None and error.code() == KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 -- librdkafka's own code
 
     def _see_error(self, error: KafkaError) -> None:
         log.debug("group %r: %s", self._group, error)

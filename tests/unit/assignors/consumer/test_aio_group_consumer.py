@@ -191,3 +191,30 @@ def test_its_threads_end_with_it_and_the_configuration_is_not_changed(cluster: M
         assert config["error_cb"] is note
 
     asyncio.run(made())
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_close_in_a_callback_is_refused_and_a_later_close_leaves(cluster: MockCluster, protocol: str) -> None:
+    """It waited for the callback that waits for it; after that the member could not be closed, and kept its group."""
+
+    async def body() -> None:
+        config = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": f"close-{protocol}", "log_level": 0}
+        classic: dict[str, Any] = {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)}}
+        one = AIOGroupConsumer({**config, "group.protocol": protocol}, **(classic if protocol == "classic" else {}))
+        refused: list[Any] = []
+
+        async def assigned(consumer: AIOGroupConsumer, _: Any) -> None:  # noqa: ANN401 -- partitions
+            refused.append(await attempt(consumer.close()))
+
+        await one.subscribe(["t"], on_assign=assigned)
+        until = time.monotonic() + 20
+        while not refused:
+            assert time.monotonic() < until
+            await one.poll(0.1)
+        assert "close()" in repr(refused[0])
+        assert len(await one.assignment()) == 3
+        await one.close()
+        assert isinstance(await attempt(one.assignment()), Raised)
+        assert one._group_consumer._membership.closed
+
+    asyncio.run(asyncio.wait_for(body(), 60))

@@ -10,9 +10,10 @@ from confluent_kafka import KafkaError
 from assignors import GroupConsumer
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
-from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Case, at, attempt, check, plain
+from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Case, Raised, at, attempt, check, plain
+from tests.waiting import wait_until
 
-COMMIT, FETCH_OFFSETS, FIND, JOIN, HEARTBEAT, SYNC, HEARTBEAT_OF_BROKER = 8, 9, 10, 11, 12, 14, 68
+METADATA, COMMIT, FETCH_OFFSETS, FIND, JOIN, HEARTBEAT, SYNC, HEARTBEAT_OF_BROKER = 3, 8, 9, 10, 11, 12, 14, 68
 JOINING: Final = (
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -224,3 +225,32 @@ def test_a_member_whose_instance_id_is_taken_says_so_once_and_joins_when_it_is_f
         cluster.fail(HEARTBEAT_OF_BROKER, 0)
         bench.close()
     assert errors == ["UNRELEASED_INSTANCE_ID"]
+
+
+def test_a_commit_after_the_groups_last_refusal_raises_it(cluster: MockCluster) -> None:
+    """Nothing is owned any more, so an empty result would look like a commit of all."""
+    cluster.fail(HEARTBEAT_OF_BROKER, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    bench = Bench(cluster, GroupConsumer, "consumer")
+    try:
+        one = bench.make()
+        one.subscribe(["t"])
+        wait_until(lambda: isinstance(attempt(lambda: one.poll(0.1)), Raised))
+        raised = attempt(lambda: one.commit(asynchronous=False))
+    finally:
+        cluster.fail(HEARTBEAT_OF_BROKER, 0)
+        bench.close()
+    assert isinstance(raised, Raised)
+    assert raised.error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+
+def test_a_broker_that_answers_late_ends_no_subscription(cluster: MockCluster) -> None:
+    """A program that starts while brokers restart waits, and does not fail with the first answer."""
+    cluster.fail(METADATA, KafkaError.NOT_CONTROLLER, 3)
+    bench = Bench(cluster, GroupConsumer, "consumer")
+    try:
+        one = bench.make()
+        one.subscribe(["t"])
+        wait_until(lambda: one.poll(0.1))
+    finally:
+        cluster.fail(METADATA, 0)
+        bench.close()
