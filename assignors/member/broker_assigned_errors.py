@@ -20,6 +20,18 @@ _FATAL: Final = frozenset(
     }
 )
 
+_PASSING: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001 -- as above
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.REQUEST_TIMED_OUT,
+    }
+)
+"""Errors of a request for metadata that Kafka's protocol calls retriable; `KafkaError.retriable` knows none of them."""
 _FINDING: Final = "FindCoordinator"
 
 
@@ -35,7 +47,7 @@ def is_missing_right(error: KafkaError) -> bool:
 
 def is_passing(error: KafkaError) -> bool:
     """Return whether the same request may succeed a moment later: a connection broke, or the broker says so."""
-    return error.retriable() or error.code() == KafkaError._TRANSPORT  # noqa: SLF001 -- as above
+    return error.code() in _PASSING
 
 
 def is_of_group(error: KafkaError) -> bool:
