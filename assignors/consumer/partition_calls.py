@@ -1,5 +1,6 @@
 """Calls with partitions as arguments: commit, seek, pause and the like."""
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.on_assign_choice import begins_of
 from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.rebalance_handling import Membership
+from assignors.consumer.record_steps import RecordSteps
 from assignors.planner.topics_and_members import TopicPartition
 
 
@@ -25,6 +27,7 @@ class PartitionCalls:
     _gate: CallGate
     _membership: Membership
     _progress: Progress
+    _steps: RecordSteps
 
     def _check_usable(self) -> None:
         raise NotImplementedError
@@ -78,6 +81,8 @@ class PartitionCalls:
         self._check_usable()
         with self._gate.turn():
             self._progress.store(message, offsets)
+            # A program that works on a long batch calls nothing else meanwhile.
+            self._steps.commit_if_due(time.monotonic())
 
     def assign(self, partitions: Iterable[KafkaPartition]) -> None:
         """Read these partitions only, from their offsets on. With a subscription they must be this member's.

@@ -176,11 +176,15 @@ class RecordSteps:
         if late_s > 0 and not self._membership.by_hand:
             self._topic_errors.add(_poll_exceeded(self._config.max_poll_s, late_s))
         self._ahead.polled()
+        self.commit_if_due(now)
+        if self._ahead.interrupted:
+            self._serve_interruption(now)
+
+    def commit_if_due(self, now: float) -> None:
+        """Begin an automatic commit if its interval is over; does not wait."""
         if now >= self._commit_at:
             self._commit_at = now + self._commit_s
             self._membership.commit_progress()
-        if self._ahead.interrupted:
-            self._serve_interruption(now)
 
     def _serve_interruption(self, now: float) -> None:
         """Handle all requests of other threads, then raise the error of a callback if there is one."""

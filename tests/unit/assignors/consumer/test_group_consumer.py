@@ -250,6 +250,27 @@ def test_a_close_in_another_thread_leaves_the_records_in_hand_to_the_caller(mock
     assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
 
 
+@pytest.mark.parametrize("auto", [True, False])
+def test_stored_offsets_are_committed_while_the_program_works(mock: MockCluster, auto: bool) -> None:  # noqa: FBT001 -- a parameter
+    """A batch may take minutes: a program that dies in it would repeat all of its records."""
+    config = {"enable.auto.commit": auto, "auto.commit.interval.ms": 100, "enable.auto.offset.store": False}
+    with consumer(mock, **config) as one, consumer(mock) as other:
+        one.subscribe(["t"])
+        found = read(one, 3 * RECORDS)
+
+        def stored() -> bool:
+            one.store_offsets(found[0])
+            (committed,) = other.committed([TopicPartition("t", found[0].partition() or 0)], 10)
+            return committed.offset == 1
+
+        if auto:
+            wait_until(stored)
+        else:
+            until = time.monotonic() + 1
+            while time.monotonic() < until:
+                assert not stored()
+
+
 def test_a_commit_that_is_due_does_not_keep_a_waiting_call_busy(
     mock: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
