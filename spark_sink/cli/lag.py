@@ -1,7 +1,7 @@
 """`azimuth lag`: the lag of a group."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
@@ -17,6 +17,7 @@ from spark_sink.cli._texts import counted, given, servers
 
 if TYPE_CHECKING:
     from spark_sink.kafka.group_lag import TopicLag
+    from spark_sink.ranges.batch_offset import TopicPartition
 
 _CLUSTER: Final = "{cluster}"
 
@@ -78,10 +79,12 @@ def _lag_of_group(
     client = admin(properties)
     table = full_address(table, options) if table else None
     refuse_bucket(table or "")
-    with long_step(f"looking at {table or properties['bootstrap.servers']}"):
-        at = positions(table, group, options) if table else {}
-    if table and not at:
-        raise TableError(f"{table}: it holds no position of group {group!r}; check --table and --group")
+    at: Mapping[TopicPartition, int] = {}
+    if table:
+        with long_step(f"looking at {table}"):
+            at = positions(table, group, options)
+        if not at:
+            raise TableError(f"{table}: it holds no position of group {group!r}; check --table and --group")
     reach(properties)
     with reasoned(properties):
         known = at or committed(client, properties, group)
