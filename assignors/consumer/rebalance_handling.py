@@ -148,6 +148,7 @@ class Membership:
             on_refused=refusals_as_messages(self._topic_errors.add),
             quiet_s=self._quiet_s(),
             ends_with_session=True,
+            reports_empty=True,
         )
 
     def _hear(self, message: Message) -> None:
@@ -177,6 +178,7 @@ class Membership:
             on_change=self._fetching.ahead.interrupt,
             on_error=self._hear,
             waits_for_rights=True,
+            reports_empty=True,
         )
 
     def leave(self) -> None:

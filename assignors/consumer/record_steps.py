@@ -12,7 +12,7 @@ from assignors.consumer.fetching import Fetching
 from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.program_callbacks import ProgramCallbacks
-from assignors.consumer.quick_step import QuickStep
+from assignors.consumer.quick_step import COMPILED, QuickStep
 from assignors.consumer.rebalance_handling import Membership
 from assignors.consumer.split_configuration import Configuration
 from assignors.consumer.topic_errors import TopicErrors
@@ -25,9 +25,9 @@ _STEP_S: Final = 0.05
 _IDLE_STEP_S: Final = 0.3
 _IDLE_AFTER_S: Final = 2.0
 _READ_AHEAD: Final = 500
-# A step takes 20 us, because its code has left the processor's cache since the last one. Of more records than these the
-# first ones have left it, too, when the program gets them.
-_READ_AHEAD_BATCHES: Final = 1_000
+# Of many records the first ones have left the processor's cache when the program gets them, and the next ones are made
+# in memory that is not in it either. A step in Python takes 20 us, so it pays only with more records than one in C.
+_READ_AHEAD_BATCHES: Final = 200 if COMPILED else 1_000
 _NO_WAIT: Final = (0.0,)
 _LISTEN_S: Final = 0.2
 

@@ -17,12 +17,21 @@ class AnnouncedPartitions:
         callbacks: the thread in which the program's callbacks run.
         on_assigned: called with newly assigned partitions.
         on_lost: called when other members may own the partitions already.
+        reports_empty: call `on_assigned` with no partitions, too.
     """
 
-    def __init__(self, callbacks: CallbackThread, *, on_assigned: Callback | None, on_lost: Callback | None) -> None:
+    def __init__(
+        self,
+        callbacks: CallbackThread,
+        *,
+        on_assigned: Callback | None,
+        on_lost: Callback | None,
+        reports_empty: bool = False,
+    ) -> None:
         self._callbacks = callbacks
         self._on_assigned = on_assigned
         self._on_lost = on_lost
+        self._reports_empty = reports_empty
         self._keys: frozenset[TopicPartition] = frozenset()
         self._abandoned = False
         self._lock = threading.RLock()
@@ -35,7 +44,7 @@ class AnnouncedPartitions:
             own: makes them owned.
         """
         new = keys - self._keys
-        if not new:
+        if not new and (keys or not self._reports_empty):
             return
         with self._lock:
             if self._abandoned:

@@ -73,6 +73,7 @@ class BrokerAssignedMember:
         on_error: called with each error of a topic or of the group that librdkafka reports, as a message.
         waits_for_rights: whether the member tries again while it may not know the group's coordinator, as librdkafka
             does; librdkafka ends each member that knows it and may not join.
+        reports_empty: call `on_assigned` with no partitions, too, whenever librdkafka does.
 
     Raises:
         MembershipError: librdkafka refuses a property.
@@ -90,6 +91,7 @@ class BrokerAssignedMember:
         on_change: Callable[[], object] = lambda: None,
         on_error: Callable[[Message], object] = lambda _: None,
         waits_for_rights: bool = False,
+        reports_empty: bool = False,
     ) -> None:
         self._group = str(config["group.id"])
         self._topics = list(topics)
@@ -112,7 +114,9 @@ class BrokerAssignedMember:
         self._offsets = BrokerAssignedOffsets(self._consumer, self._cell, self._group)
         self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
         self._served = ServedCallbacks(self._callbacks, self._calls)
-        self._announced = AnnouncedPartitions(self._callbacks, on_assigned=on_assigned, on_lost=self._on_lost)
+        self._announced = AnnouncedPartitions(
+            self._callbacks, on_assigned=on_assigned, on_lost=self._on_lost, reports_empty=reports_empty
+        )
         self._thread = threading.Thread(target=self._run, name=f"group-member-{self._group}", daemon=True)
 
     def start(self, timeout_s: float = 30.0) -> Self:
@@ -270,8 +274,8 @@ class BrokerAssignedMember:
                 late = time.monotonic() - polled_at > self._max_poll_s
                 left = self._step()
                 polled_at = time.monotonic()
-                if late and not left:
-                    self._announce(_keys(self._consumer.assignment()))
+                if late and not left and (kept := _keys(self._consumer.assignment())):
+                    self._announce(kept)
                 continue
             self._ended.wait(_STEP_S)
             if time.monotonic() - polled_at > self._max_poll_s:

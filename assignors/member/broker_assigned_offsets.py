@@ -83,7 +83,8 @@ class BrokerAssignedOffsets:
         except KafkaException as error:
             raise MembershipError(f"the offsets of {len(asked)} partitions could not be read: {error}") from error
         if refused := next((one.error for one in found if one.error is not None), None):
-            raise MembershipError(f"the offsets of {len(asked)} partitions could not be read: {refused}")
+            text = f"the offsets of {len(asked)} partitions could not be read: {refused}"
+            raise MembershipError(text) from KafkaException(refused)
         return {
             (one.topic, one.partition): OffsetWithMetadata(
                 one.offset, one.metadata or "", -1 if one.leader_epoch is None else one.leader_epoch

@@ -15,7 +15,12 @@ from assignors.clients.kafka_python_creation import connected
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import FencedError, MembershipError
 from assignors.member.fatal_errors import FATAL, OnRefused
-from assignors.member.kafka_python_corrections import lead_any_member, leave_when_refused, see_joins_through
+from assignors.member.kafka_python_corrections import (
+    lead_any_member,
+    leave_when_refused,
+    report_each_join,
+    see_joins_through,
+)
 from assignors.member.member_commits import FencedCommits
 from assignors.member.membership_thread import MemberThread, OnTopics
 from assignors.member.ownership import Ownership, OwnershipCell
@@ -65,6 +70,8 @@ class GroupMember:
         ends_with_session: if the coordinator does not answer for a session, call `on_lost` and own nothing until it
             answers again, as librdkafka does. Without it the member keeps its partitions until a coordinator answers
             that the group has continued without this member, as Java's client does.
+        reports_empty: call `on_assigned` also at the end of a rebalance that brings no partition, with an empty set, as
+            librdkafka does.
 
     Raises:
         MembershipError: no group id, no assignor, neither or both of topics and pattern, a pattern that is not a
@@ -88,6 +95,7 @@ class GroupMember:
         on_refused: OnRefused | None = None,
         quiet_s: float = 1.0,
         ends_with_session: bool = False,
+        reports_empty: bool = False,
     ) -> None:
         self._config = {**_DEFAULTS, **config}
         self._config |= {"enable_auto_commit": False, "partition_assignment_strategy": list(assignors)}
@@ -103,6 +111,7 @@ class GroupMember:
         self._on_refused = on_refused
         self._quiet_s = quiet_s
         self._ends_with_session = ends_with_session
+        self._reports_empty = reports_empty
         self._closed = False
         self._starting = threading.Lock()  # close() during start() waits for start(), then ends the member
         self._consumer: Any = None
@@ -133,12 +142,14 @@ class GroupMember:
             on_lost=on_lost,
             timeout_s=self._callback_timeout_s,
             name=f"group-callbacks-{self._config['group_id']}",
+            reports_empty=self._reports_empty,
         )
         try:
             listener.attach(consumer._manager, consumer._coordinator)
             see_joins_through(consumer._coordinator)
             leave_when_refused(consumer._coordinator)
             lead_any_member(consumer._coordinator)
+            report_each_join(consumer._coordinator, listener.on_joined)
             consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)
         except BaseException as error:
             listener.thread.end()

@@ -2,6 +2,7 @@
 """Corrections of kafka-python: joins are finished, refused members leave, and invalid subscriptions stop no leader."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kafka.errors import GroupAuthorizationFailedError
@@ -39,6 +40,20 @@ def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
         return answer
 
     coordinator._do_join_and_sync_async = join
+
+
+def report_each_join(coordinator: Any, joined: Callable[[int], Awaitable[None]]) -> None:  # noqa: ANN401 - untyped
+    """Await `joined` with the generation at the end of each rebalance.
+
+    kafka-python calls no listener at the end of a cooperative rebalance that brings this member no partition.
+    """
+    complete = coordinator._on_join_complete_async
+
+    async def completed(generation: int, *details: object) -> None:
+        await complete(generation, *details)
+        await joined(generation)
+
+    coordinator._on_join_complete_async = completed
 
 
 def leave_when_refused(coordinator: Any) -> None:  # noqa: ANN401 - untyped

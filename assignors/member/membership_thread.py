@@ -138,6 +138,7 @@ class MemberThread:
         self._thread.join()
         with contextlib.suppress(KafkaError, RuntimeError):  # RuntimeError: the event loop has ended
             self._consumer._net.run(self._coordinator._on_close_prepare_async)
+            self._consumer._net.run(self._listener.on_leaving)
             if not leave:
                 self._coordinator.reset_generation()  # without a member id kafka-python sends no LeaveGroup
         with contextlib.suppress(KafkaError, RuntimeError):

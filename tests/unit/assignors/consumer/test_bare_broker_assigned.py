@@ -19,6 +19,8 @@ CASES: Final[dict[str, Case]] = test_bare_calls.CASES | {
     for body in module.CASES
 }
 LEFT_OUT: Final = {
+    "a_cooperative_member_that_gives_up_one_partition": "the broker assigns",
+    "a_cooperative_member_without_partitions": "the broker assigns",
     "a_name_that_no_topic_can_have": "neither client reports such a topic in this protocol",
     "errors_of_topics_are_messages": "neither client reports such a topic in this protocol",
     "member id outside of a group": "librdkafka makes up its id before it joins",

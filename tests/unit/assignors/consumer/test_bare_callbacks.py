@@ -9,6 +9,7 @@ import pytest
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import (
+    COOPERATIVE,
     SHORT,
     Bench,
     Case,
@@ -129,7 +130,69 @@ def statistics_reach_their_callback(bench: Bench) -> Any:  # noqa: ANN401 -- as 
     return bool(seen)
 
 
+def a_member_without_partitions(bench: Bench, **more: Any) -> Any:  # noqa: ANN401 -- as above
+    """Four members read three partitions: what the idle one hears, to its end."""
+    group, heard = f"idle-{bench.kind.__name__}-{time.monotonic()}", {}
+    for _ in range(4):
+        one = bench.make(**{"group.id": group}, **SHORT, **more)
+        heard[one] = rebalances(one)
+    until = time.monotonic() + 40
+    while not (idle := one_idle(heard)) or not (heard[idle] or bench.protocol == "consumer"):
+        assert time.monotonic() < until, list(heard.values())
+        for one in heard:
+            one.poll(0.02)
+    idle.close()
+    return list(dict.fromkeys(heard[idle][-2:]))
+
+
+def a_cooperative_member_without_partitions(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """It has no assignment to give up."""
+    return a_member_without_partitions(bench, **COOPERATIVE)
+
+
+def a_member_that_gives_up_one_partition(bench: Bench, **more: Any) -> Any:  # noqa: ANN401 -- as above
+    """What the first member hears, each once, until the second one has a partition."""
+    group = f"two-{bench.kind.__name__}-{time.monotonic()}"
+    first, second = (bench.make(**{"group.id": group}, **SHORT, **more) for _ in range(2))
+    heard = rebalances(first)
+    until = time.monotonic() + 40
+    while not first.assignment():
+        first.poll(0.05)
+    rebalances(second)
+    while not second.assignment() or heard[-1][0] == "revoked":
+        assert time.monotonic() < until, heard
+        first.poll(0.05)
+        second.poll(0.05)
+    return list(dict.fromkeys((kind, count > 0) for kind, count in heard))
+
+
+def a_cooperative_member_that_gives_up_one_partition(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """It hears of an assignment without partitions after that."""
+    return a_member_that_gives_up_one_partition(bench, **COOPERATIVE)
+
+
+def rebalances(one: Any) -> list[tuple[str, int]]:  # noqa: ANN401 -- as above
+    """Subscribe; the list gets each rebalance, and its number of partitions."""
+    heard: list[tuple[str, int]] = []
+    one.subscribe(
+        ["t"],
+        on_assign=lambda _, found: heard.append(("assigned", len(found))),
+        on_revoke=lambda _, found: heard.append(("revoked", len(found))),
+    )
+    return heard
+
+
+def one_idle(members: Any) -> Any:  # noqa: ANN401 -- as above
+    """The member without a partition, once each other one has one."""
+    owned = {one: len(one.assignment()) for one in members}
+    return next(one for one in members if not owned[one]) if sorted(owned.values()) == [0, 1, 1, 1] else None
+
+
 CASES = [
+    a_member_without_partitions,
+    a_cooperative_member_without_partitions,
+    a_member_that_gives_up_one_partition,
+    a_cooperative_member_that_gives_up_one_partition,
     callbacks_of_a_subscription,
     a_callback_that_raises,
     a_callback_that_exits,
