@@ -4,11 +4,11 @@
 * `membership_thread`: the thread that joins, sends heartbeats and leaves.
 * `kafka_python_corrections`: corrections of kafka-python's joins.
 * `fatal_errors`: errors that end a membership, and those after which it tries again.
-* `rebalance_callbacks`: runs the callbacks outside the event loop.
+* `rebalance_listener`: passes rebalances on; `callback_thread`: runs the callbacks outside the event loop.
 * `ownership`: the partitions of a member, as a value.
 * `member_commits`: Kafka commits under the member's generation.
 * `broker_assigned_member`: `BrokerAssignedMember`: the same interface where the broker assigns (KIP-848).
-* `broker_assigned_offsets`: its commits; `broker_assigned_errors`: its errors.
+* `broker_assigned_offsets`: its commits; `broker_assigned_errors`, `broker_assigned_callbacks`: its errors and callbacks.
 * `librdkafka_numbers`: numbers in its properties; `first_answer`: its wait for a broker.
 * `announced_partitions`: what its program was told.
 * `thread_calls`: calls that one thread makes for the others.

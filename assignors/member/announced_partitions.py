@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from assignors.member.rebalance_callbacks import Callback, CallbackThread
+from assignors.member.callback_thread import Callback, CallbackThread
 from assignors.planner.topics_and_members import TopicPartition
 
 

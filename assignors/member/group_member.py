@@ -14,6 +14,7 @@ from kafka.errors import FencedInstanceIdError, KafkaError, KafkaTimeoutError
 from assignors.clients.kafka_python_creation import connected
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import FencedError, MembershipError
+from assignors.member.callback_thread import Callback
 from assignors.member.fatal_errors import FATAL, OnRefused
 from assignors.member.kafka_python_corrections import (
     lead_any_member,
@@ -24,7 +25,7 @@ from assignors.member.kafka_python_corrections import (
 from assignors.member.member_commits import FencedCommits
 from assignors.member.membership_thread import MemberThread, OnTopics
 from assignors.member.ownership import Ownership, OwnershipCell
-from assignors.member.rebalance_callbacks import Callback, RebalanceListener
+from assignors.member.rebalance_listener import RebalanceListener
 from assignors.planner.topics_and_members import TopicPartition
 
 _DEFAULTS: Final[Mapping[str, object]] = {

@@ -20,7 +20,7 @@ from assignors.clients.kafka_python_internals import (
 from assignors.errors import MembershipError
 from assignors.member.fatal_errors import OnRefused, Refusals
 from assignors.member.ownership import Ownership, OwnershipCell
-from assignors.member.rebalance_callbacks import RebalanceListener
+from assignors.member.rebalance_listener import RebalanceListener
 from assignors.member.session_end import SessionEnd
 from assignors.protocol.base_assignor import assignment_of
 

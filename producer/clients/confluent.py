@@ -34,7 +34,7 @@ from producer.clients.produce_batch import (
 from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
 from producer.clients.producer_options import ProducerOptions, split_options
-from producer.decisions.key_mapping import headers_length
+from producer.decisions.record_bytes import headers_length
 from producer.partitioning.produce_interpreted import Delivered
 from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse

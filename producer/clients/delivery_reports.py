@@ -7,8 +7,8 @@ from typing import Any
 from confluent_kafka import KafkaError, Message
 
 from producer.clients.produce_batch import Messages, has_own_partition
-from producer.decisions.key_mapping import check_header_names, headers_length
 from producer.decisions.producer_settings import ZonePolicy
+from producer.decisions.record_bytes import check_header_names, headers_length
 from producer.errors import PolicyError
 from producer.partitioning.produce_interpreted import Delivered, Kind
 from producer.partitioning.topics_in_use import TopicsInUse

@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from producer.decisions.key_mapping import check_header_names, key_bytes, sent_bytes
+from producer.decisions.record_bytes import check_header_names, key_bytes, sent_bytes
 from producer.decisions.sticky import RECORD_OVERHEAD
 from producer.partitioning.produce_interpreted import Destinations
 from producer.partitioning.topic_partitioner import TopicPartitioner

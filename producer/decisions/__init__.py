@@ -5,7 +5,9 @@
 * `leader_return`: the time that a leader must have stayed before records follow it back.
 * `rack_warning`: says why no record can stay in its zone.
 * `partitioner_names`: librdkafka's partitioners, and their handling of missing keys.
-* `key_mapping`: maps a key to its hash, and to a partition among all or among the local ones.
+* `key_hash`: hashes a key, and maps it to a partition of all, as Java does.
+* `rendezvous_slots`: maps a key's hash to a partition among the local ones.
+* `record_bytes`: the bytes of keys, values and headers.
 * `sticky`: the next partition for records without a key (KIP-794).
 * `zone_choice`: the application's own partitioner, composed with the zone.
 * `skew_guard`: the locality to give up in order to bound skew.

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from producer.decisions.key_mapping import Hash, Table
+from producer.decisions.key_hash import Hash
+from producer.decisions.rendezvous_slots import Table
 
 KNOWN: Final = 2_048
 """Keys of one table."""

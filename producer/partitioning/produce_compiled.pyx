@@ -21,7 +21,8 @@ from confluent_kafka import KafkaException, Producer, cimpl
 
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.partitioning.deliveries_compiled import Deliveries  # a part of this module's surface
-from producer.decisions.key_mapping import DRAWS, headers_length, key_bytes, sent_bytes, slots_for
+from producer.decisions.record_bytes import headers_length, key_bytes, sent_bytes
+from producer.decisions.rendezvous_slots import DRAWS, slots_for
 from producer.traffic_cost import Count
 
 # Of a key and its length; the four of librdkafka's partitioners.
@@ -189,7 +190,7 @@ cdef inline uint64_t mixed(uint64_t value) noexcept nogil:
 
 @cython.final
 cdef class DrawnTable:
-    """The sequence of `key_mapping.hrw_table`, computed at each look-up.
+    """The sequence of `rendezvous_slots.hrw_table`, computed at each look-up.
 
     A table of 10,000 partitions takes 2 MB: a key that was not seen for a while misses the caches, and this takes six
     times as long as the draws. They read one bit for each partition.
@@ -236,7 +237,7 @@ cdef class DrawnTable:
         return self.best(slot)
 
     cdef Py_ssize_t best(self, uint32_t slot) noexcept:
-        """Score all members for a slot that drew none, as `key_mapping._score_the_rest`."""
+        """Score all members for a slot that drew none, as `rendezvous_slots._score_the_rest`."""
         cdef const unsigned int* members = self.members.data.as_uints
         cdef uint64_t own = mixed(slot)
         cdef uint64_t score, highest = 0

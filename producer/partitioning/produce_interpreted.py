@@ -9,8 +9,10 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from producer.decisions.key_mapping import Table, headers_length, key_bytes, key_hash, sent_bytes
+from producer.decisions.key_hash import key_hash
 from producer.decisions.partitioner_names import ClientPartitioner
+from producer.decisions.record_bytes import headers_length, key_bytes, sent_bytes
+from producer.decisions.rendezvous_slots import Table
 from producer.partitioning.known_keys import KnownKeys
 from producer.traffic_cost import Count
 

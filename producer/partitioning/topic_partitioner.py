@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from producer.decisions.key_mapping import Table, key_hash, packed_table
+from producer.decisions.key_hash import key_hash
 from producer.decisions.leader_locality import (
     Leaders,
     Locality,
@@ -24,11 +24,12 @@ from producer.decisions.leader_locality import (
 )
 from producer.decisions.leader_return import LocalityInUse, settle
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
+from producer.decisions.rendezvous_slots import Table, packed_table
 from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import RECORD_OVERHEAD, Chance, pick, queue_weights
 from producer.decisions.zone_choice import chooser, chosen_by
 from producer.partitioning.produce_interpreted import Destinations, Kind
-from producer.partitioning.slot_table import slot_table
+from producer.partitioning.stored_or_drawn_slots import slot_table
 from producer.traffic_cost import Count, Flow
 
 _NEVER: Final = 1 << 59

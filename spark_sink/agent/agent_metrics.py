@@ -23,7 +23,7 @@ from spark_sink.kafka.group_lag import by_topic
 from spark_sink.lake.positions import positions
 from spark_sink.monitoring.live import serve_metrics
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.ranges.unread_age import UnreadAges
+from spark_sink.ranges.lag_seconds import UnreadAges
 from spark_sink.source.ownership_telemetry import AssignmentCounts, AssignmentFile
 from spark_sink.source.received_traffic import QueryTraffic
 

@@ -27,7 +27,7 @@ from spark_sink.claimed.share_of_job import RoundSize, surplus
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.write_queue import BatchWriter, ReadBatch, WriteOutcome
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from spark_sink.ranges.unread_age import UnreadAges
+from spark_sink.ranges.lag_seconds import UnreadAges
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.kafka.client_property_names import kafka_python_config
 from spark_sink.lake.positions import positions
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.ranges.unread_age import UnreadAges
+from spark_sink.ranges.lag_seconds import UnreadAges
 
 _ANSWER_S = 5.0
 

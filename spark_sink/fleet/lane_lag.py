@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from confluent_kafka import KafkaException
 
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.ranges.unread_age import UnreadAges
+from spark_sink.ranges.lag_seconds import UnreadAges
 
 Bounds = tuple[int, int]
 """The first offset of a log and the offset after the last one; negative if the client does not know it."""

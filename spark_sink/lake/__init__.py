@@ -12,7 +12,7 @@
 * `parquet_landing`: writes Arrow batches to Parquet files with statistics of their offsets.
 * `partition_folders`: the folders of a Delta table's partitions.
 * `adopted_files`: describes Parquet files that another writer made for the table.
-* `landed_files`: refuses to commit files that VACUUM has removed.
+* `vacuumed_files`: refuses to commit files that VACUUM has removed.
 * `row_group_budget`: one budget of memory for the rows that a task's open files hold.
 * `row_spans`: finds the offsets of each partition in some rows.
 * `rows_above_offset`: selects the rows of a file at or above an offset of their partition.

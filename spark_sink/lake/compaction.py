@@ -13,8 +13,8 @@ from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, write_rewrite
-from spark_sink.lake.landed_files import refuse_gone
 from spark_sink.lake.table_storage import Storage, filesystem
+from spark_sink.lake.vacuumed_files import refuse_gone
 
 _NO_ROWS = {"kind": "compaction", "rows": 0}
 

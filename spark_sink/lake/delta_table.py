@@ -23,7 +23,6 @@ from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.iceberg.partition_terms import Term
-from spark_sink.lake.landed_files import refuse_gone
 from spark_sink.lake.overwriting_stores import refuse_overwriting_store
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
@@ -44,6 +43,7 @@ from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, re
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.lake.unwritten_quarantine import named_quarantine
+from spark_sink.lake.vacuumed_files import refuse_gone
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _log = logging.getLogger("azimuth.sink")

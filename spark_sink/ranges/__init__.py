@@ -4,6 +4,6 @@
 * `assigned_positions`: the next offset of each assigned partition.
 * `batch_limit_shares`: how far into each partition the next batch reads.
 * `task_packing`: the ranges of each Spark task.
-* `unread_age`: lag in seconds, the age of the oldest unread record.
+* `lag_seconds`: lag in seconds, the age of the oldest unread record.
 * `range_completion`: whether a task has read all records of its ranges.
 """

@@ -11,7 +11,7 @@ from typing import Any
 import confluent_kafka
 
 from spark_sink.agent.start.java_command import cache_directory, find_java
-from spark_sink.demo.cluster.java import _ivy_jar
+from spark_sink.demo.cluster.kafka_jars import _ivy_jar
 
 REPORT = Path(__file__).parents[2] / "build" / "bench" / "spark.json"
 

@@ -15,7 +15,8 @@ from kafka.partitioner import DefaultPartitioner, Partitioner
 from kafka.protocol.metadata import MetadataResponse
 
 from producer import AZAwarePartitioner, AZAwareProducer
-from producer.decisions.key_mapping import global_partition, hrw_table
+from producer.decisions.key_hash import global_partition
+from producer.decisions.rendezvous_slots import hrw_table
 from producer.testing import MockCluster
 from tests.benchmarks.producer_report import PureProducer, save
 

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from spark_sink.agent.start.java_command import cache_directory, find_java
-from spark_sink.demo.cluster.java import _ivy_jar
+from spark_sink.demo.cluster.kafka_jars import _ivy_jar
 
 VERSION = "1.1.0"
 

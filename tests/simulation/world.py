@@ -12,7 +12,6 @@ import spark_sink.lake.delta_table as delta_table_module
 import spark_sink.lake.delta_transactions as transactions_module
 import spark_sink.lake.file_rewrite as rewrite_module
 import spark_sink.lake.foreign_parquet as foreign_module
-import spark_sink.lake.landed_files as landed_module
 import spark_sink.lake.parquet_landing as landing_module
 import spark_sink.lake.partition_folders as folders_module
 import spark_sink.lake.positions as positions_module
@@ -20,14 +19,15 @@ import spark_sink.lake.quarantine_reader as records_module
 import spark_sink.lake.table_formats as formats_module
 import spark_sink.lake.table_storage as storage_module
 import spark_sink.lake.unwritten_quarantine as named_module
-import spark_sink.sink.bad_records_put_back as taken_module
+import spark_sink.lake.vacuumed_files as landed_module
+import spark_sink.sink.after_quarantine_restore as taken_module
+import spark_sink.sink.after_table_restore as restored_module
 import spark_sink.sink.compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.direct_landing as direct_module
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_replay as replay_module
 import spark_sink.sink.query_tables as tables_module
-import spark_sink.sink.restored_quarantine as restored_module
 import spark_sink.sink.spark_offset_log as checkpoint_module
 import spark_sink.source.trigger_steps as trigger_module
 from spark_sink.ranges.batch_offset import TopicPartition

@@ -22,7 +22,7 @@ from spark_sink.demo.cluster.broker import Access, Broker, BrokerStatus
 from spark_sink.demo.cluster.broker_assignors import PROPERTIES, class_path, install_assignor_jar
 from spark_sink.demo.cluster.broker_process import ProcessIdentity, last_lines, launch, uninterrupted, wait_until_gone
 from spark_sink.demo.cluster.broker_storage import format_storage
-from spark_sink.demo.cluster.java import KAFKA_VERSION, resolve_jars
+from spark_sink.demo.cluster.kafka_jars import KAFKA_VERSION, resolve_jars
 from spark_sink.demo.cluster.ports import choose_ports, is_free, ports_from
 from spark_sink.errors import ClusterError
 

@@ -16,8 +16,8 @@ from spark_sink.lake.iceberg.data_entries import entry, location
 from spark_sink.lake.iceberg.gone_files import exists
 from spark_sink.lake.iceberg.rollback_detection import NOTE
 from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
-from spark_sink.lake.landed_files import refuse_missing
 from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.vacuumed_files import refuse_missing
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile as Entry

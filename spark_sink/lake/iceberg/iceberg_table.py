@@ -30,12 +30,12 @@ from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
-from spark_sink.lake.landed_files import refuse_missing
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.rows_above_offset import above
 from spark_sink.lake.schema_fit import fit_schema
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.vacuumed_files import refuse_missing
 from spark_sink.ranges.batch_offset import TopicPartition
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from assignors import Member, Topic, plan
 from assignors.planner.topics_and_members import TopicPartition
 from spark_sink.agent.start.java_command import cache_directory, find_java
 from spark_sink.demo.cluster import Access, Cluster, find_assignor_jar
-from spark_sink.demo.cluster.java import KAFKA_VERSION, _ivy_jar, resolve_jars
+from spark_sink.demo.cluster.kafka_jars import KAFKA_VERSION, _ivy_jar, resolve_jars
 from spark_sink.errors import ClusterError
 from tests.waiting import wait_until
 

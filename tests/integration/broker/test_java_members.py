@@ -12,7 +12,7 @@ import pytest
 from assignors import Member, Topic, plan
 from spark_sink.agent.start.java_command import find_java
 from spark_sink.demo.cluster import Cluster, find_assignor_jar
-from spark_sink.demo.cluster.java import resolve_jars
+from spark_sink.demo.cluster.kafka_jars import resolve_jars
 from spark_sink.errors import ClusterError
 from tests.integration.assignors.conftest import Topics
 from tests.integration.assignors.members import CONSUMER, Process

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assignors import GroupMember, HRWAssignor, MembershipError
-from assignors.member.rebalance_callbacks import CallbackThread
+from assignors.member.callback_thread import CallbackThread
 
 ALONE = {"group_id": "g", "bootstrap_servers": ["127.0.0.1:1"], "bootstrap_timeout_ms": 200}
 

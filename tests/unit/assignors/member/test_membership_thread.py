@@ -11,7 +11,7 @@ from kafka.future import Future
 
 from assignors.member import membership_thread as subject
 from assignors.member.ownership import OwnershipCell
-from assignors.member.rebalance_callbacks import RebalanceListener
+from assignors.member.rebalance_listener import RebalanceListener
 
 
 class Coordinator:

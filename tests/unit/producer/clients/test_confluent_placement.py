@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from producer import AZAwareProducer, Reason, SkewGuard
-from producer.decisions.key_mapping import global_partition
+from producer.decisions.key_hash import global_partition
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import murmur2
 
-from producer.decisions.key_mapping import hrw_table
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
+from producer.decisions.rendezvous_slots import hrw_table
 from producer.decisions.sticky import chance
 from producer.partitioning import produce_interpreted
 from producer.partitioning.known_keys import KNOWN, LONGEST, WORTH, KnownKeys

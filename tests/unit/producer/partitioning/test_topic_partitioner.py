@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from producer.decisions.key_mapping import Table, hrw_table
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.rack_warning import rack_problem
+from producer.decisions.rendezvous_slots import Table, hrw_table
 from producer.decisions.skew_guard import SkewGuard
 from producer.decisions.sticky import Chance, chance
 from producer.partitioning.topic_partitioner import TopicPartitioner

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_sink.lake import landed_files
+from spark_sink.lake import vacuumed_files
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
@@ -124,7 +124,7 @@ def test_a_compactor_whose_files_vacuum_removed_changes_nothing(table: str, monk
     def meanwhile() -> None:
         DeltaTable(table).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
         now = time.time()
-        monkeypatch.setattr(landed_files, "time", SimpleNamespace(time=lambda: now + 8 * 24 * 3600))
+        monkeypatch.setattr(vacuumed_files, "time", SimpleNamespace(time=lambda: now + 8 * 24 * 3600))
 
     _interrupt(monkeypatch, meanwhile)
     assert not made.run(handle, 2)

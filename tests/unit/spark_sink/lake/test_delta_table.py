@@ -14,7 +14,7 @@ from deltalake.exceptions import CommitFailedError
 
 from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake import landed_files
+from spark_sink.lake import vacuumed_files
 from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, normal_schema
 from spark_sink.lake.schema_fit import fit_schema
@@ -226,7 +226,7 @@ def test_fresh_files_are_not_asked_for(tmp_path: Path, monkeypatch: pytest.Monke
     """A question to the storage for each file would make each commit slower."""
     table = DeltaLakeTable(str(tmp_path), "g")
     snapshot, file = _made(table), _land(tmp_path, A, range(5))
-    monkeypatch.delattr(landed_files, "filesystem")
+    monkeypatch.delattr(vacuumed_files, "filesystem")
     table.swap(snapshot, _change({A: 5}, file))
     assert _look(table).positions == {A: 5}
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from spark_sink.errors import SchemaError, TableError
-from spark_sink.lake import landed_files
+from spark_sink.lake import vacuumed_files
 from spark_sink.lake.iceberg import compaction, file_replacement
 from spark_sink.lake.iceberg.compaction import compact, join
 from spark_sink.lake.iceberg.data_entries import location
@@ -108,7 +108,7 @@ def _late(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove a file that no snapshot names, and let eight days pass."""
     Path(path.removeprefix("file://")).unlink()
     now = time.time()
-    monkeypatch.setattr(landed_files, "time", SimpleNamespace(time=lambda: now + 8 * 24 * 3600))
+    monkeypatch.setattr(vacuumed_files, "time", SimpleNamespace(time=lambda: now + 8 * 24 * 3600))
 
 
 def test_a_compaction_whose_files_are_gone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

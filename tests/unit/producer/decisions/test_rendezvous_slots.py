@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from producer.decisions.key_mapping import _large_table, global_partition, hrw_table, slots_for
+from producer.decisions.key_hash import global_partition
+from producer.decisions.rendezvous_slots import _large_table, hrw_table, slots_for
 from producer.testing import librdkafka
 
 DATA = Path(__file__).parents[3] / "data"

@@ -7,7 +7,7 @@ used for a while misses the caches.
 from functools import lru_cache
 from typing import Final
 
-from producer.decisions.key_mapping import Table, hrw_table
+from producer.decisions.rendezvous_slots import Table, hrw_table
 
 try:
     from producer.partitioning import produce_compiled

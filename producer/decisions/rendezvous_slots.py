@@ -1,31 +1,22 @@
-"""Key to partition: Java's mapping over all partitions, and two mappings inside a set of partitions.
+"""Rendezvous hashing of keys into a set of partitions (`local-hrw`): a partition for every slot of the hash.
 
-All three use Kafka's murmur2 (seed 0x9747b28c), so a key needs one hash, and both clients agree.
-
-Rendezvous hashing (`local-hrw`) normally scores every partition for a key. Here each of 2^12 or more slots of the hash
-ranks all partitions of the topic by a pseudo-random sequence that is drawn only as far as needed: the first drawn
-partition in the set wins. If a partition leaves the set, only its slots change; if one enters, slots change only to it.
-A table stores the winner of every slot, so a record costs one hash and one look-up at any size.
+It normally scores every partition for a key. Here each of 2^12 or more slots of the hash ranks all partitions of the
+topic by a pseudo-random sequence that is drawn only as far as needed: the first drawn partition in the set wins. If a
+partition leaves the set, only its slots change; if one enters, slots change only to it. A table stores the winner of
+every slot, so a record costs one hash and one look-up at any size.
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from random import randrange
 from typing import Final
 
 import numpy as np
-from confluent_kafka import consistent, fnv1a, murmur2
 from numpy.typing import NDArray
-
-from producer.decisions.partitioner_names import ClientPartitioner
 
 U64 = NDArray[np.uint64]
 Table = Sequence[int]
 """Partition per slot: a tuple, bytes, an array of 16-bit numbers, or the drawn table of the compiled module."""
-
-Hash = Callable[[bytes, int], int]
-"""Maps a key and a number of slots, 1 or more, to a slot."""
 
 SLOTS_AT_LEAST: Final = 1 << 12
 SLOTS_PER_PARTITION: Final = 256  # if a slot is a byte
@@ -36,83 +27,6 @@ _WORD: Final = 1 << 16  # partitions whose number fits into two
 _LONG: Final = 256  # slots above which a table is an array; CPython keeps one object for each number up to 256
 _CHUNK: Final = 1 << 18  # scores held at once
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
-def global_partition(key: bytes, partitions: int) -> int:
-    """Map a key as Java does: `toPositive(murmur2(key)) % partitions`.
-
-    Args:
-        key: the serialized key; an empty key is a key.
-        partitions: all partitions of the topic, 1 or more.
-
-    Returns:
-        A partition in [0, partitions).
-
-    Source: BuiltInPartitioner.partitionForKey of Apache Kafka; librdkafka's `murmur2` is the same function.
-    """
-    return murmur2(bytes(key), partitions)
-
-
-def key_hash(partitioner: ClientPartitioner) -> Hash:
-    """Return a partitioner's hash of keys; for `random` one that draws a slot."""
-    return _HASHES[partitioner.removesuffix("_random")]
-
-
-def _random(key: bytes, slots: int) -> int:  # noqa: ARG001 - the partitioner ignores keys
-    return randrange(slots)  # noqa: S311 - spreads load, guards nothing
-
-
-_HASHES: dict[str, Hash] = {"consistent": consistent, "murmur2": murmur2, "fnv1a": fnv1a, "random": _random}
-
-
-def key_bytes(key: object) -> bytes:
-    """Convert a key to the bytes that are hashed and sent.
-
-    Raises:
-        TypeError: it is neither text nor bytes, nor another object with a buffer.
-    """
-    found = sent_bytes(key)
-    if found is None:
-        raise TypeError(f"the key must be str, bytes or None, not {type(key).__name__}")
-    return found
-
-
-def sent_bytes(data: object) -> bytes | None:
-    """Convert a key or a value to the bytes that confluent-kafka sends; None if it sends none or refuses it.
-
-    confluent-kafka accepts more than text and bytes: a numpy array or scalar, a ctypes array and the like are sent as
-    their bytes.
-    """
-    if isinstance(data, str):
-        return data.encode()
-    try:
-        return b"".join((data,))  # type: ignore[arg-type]  # requests a buffer, as confluent-kafka does
-    except (TypeError, ValueError):
-        return None
-
-
-def headers_length(headers: object) -> int:
-    """Return the length of the names and values of headers on the wire, in bytes; 0 if confluent-kafka refuses them."""
-    try:
-        pairs = list(headers.items() if isinstance(headers, dict) else headers)  # type: ignore[call-overload]  # any type
-        return sum(len(str(name).encode()) + len(sent_bytes(value) or b"") for name, value in pairs)
-    except (TypeError, ValueError, AttributeError):
-        return 0
-
-
-def check_header_names(headers: object) -> None:
-    """Check the names of headers, which confluent-kafka converts to text.
-
-    Raises:
-        ValueError: a name cannot be encoded as UTF-8. confluent-kafka (2.16.1) would end the process (SIGSEGV).
-    """
-    pairs = headers if isinstance(headers, dict | list) else ()
-    for pair in pairs:
-        name = pair[0] if isinstance(pair, tuple) and isinstance(headers, list) and pair else pair
-        try:
-            str(name).encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"header {name!r}: the name cannot be encoded as UTF-8: {error.reason}") from None
 
 
 def slots_for(partitions: int) -> int:

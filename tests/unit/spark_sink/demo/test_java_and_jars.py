@@ -6,7 +6,7 @@ import pytest
 
 from spark_sink.agent.start.java_command import find_java, parse_major
 from spark_sink.demo.cluster import Cluster
-from spark_sink.demo.cluster.java import resolve_jars
+from spark_sink.demo.cluster.kafka_jars import resolve_jars
 from spark_sink.errors import ClusterError
 
 

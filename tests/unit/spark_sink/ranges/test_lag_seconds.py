@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.ranges.unread_age import UnreadAges
+from spark_sink.ranges.lag_seconds import UnreadAges
 
 KEY = TopicPartition("t", 0)
 
