@@ -1,19 +1,23 @@
 """Reads ranges of offsets in a Spark task, with librdkafka, as Arrow record batches.
 
-The consumer outlives the task, because Spark keeps its Python workers, and because connecting and requesting metadata
-costs more than a small batch. The next task gets it only if this task succeeded; it has no assignment then.
+The connections outlive the task, because Spark keeps its Python workers, and because connecting and requesting metadata
+costs more than a small batch. The next task gets them only if this task succeeded; a consumer has no assignment then.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import structlog
 from confluent_kafka import KafkaError
 
 from spark_sink.errors import DataLossError, FetchError
+from spark_sink.fetch.from_leaders import known_leaders
+from spark_sink.fetch.from_leaders.wire_format import WireError
 from spark_sink.fetch.librdkafka import NativeConsumer, error_text, topic_name
 from spark_sink.fetch.librdkafka_symbols import Addresses
 from spark_sink.fetch.log_requests import deleted, log_bounds
@@ -27,6 +31,10 @@ from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.ranges.range_completion import TaskProgress
 
+if TYPE_CHECKING:
+    from spark_sink.fetch.from_leaders.leader_fetching import LeaderFetching
+
+_log = structlog.get_logger("azimuth.source")
 _TUNED: dict[str, str | int | float | bool] = {
     # A new partition joins the next fetch, so a fetch that waits for records delays the other partitions.
     "fetch.wait.max.ms": 10,
@@ -99,20 +107,17 @@ def fetch(
         return
     config = consumer_config(settings.kafka, longest)
     key = repr(sorted(config.items()))
-    consumer = _idle.pop(key, None) or NativeConsumer(config)
-    task = _Task(consumer, pieces, settings, identities)
+    task = _Task(lambda: _idle.pop(key, None) or NativeConsumer(config), pieces, settings, identities)
     whole = False
     try:
         yield from task.batches()
-        consumer.unassign()
         whole = True
     finally:
         if settings.traffic is not None:
             note_received(settings.traffic, task.received)
-        if whole and keep:
+        consumer = task.end(keep=whole and keep)
+        if consumer is not None:
             _idle[key] = consumer
-        else:
-            consumer.close()
 
 
 class _Run(NamedTuple):
@@ -142,12 +147,15 @@ class _Task:
 
     def __init__(
         self,
-        consumer: NativeConsumer,
+        open_consumer: Callable[[], NativeConsumer],
         pieces: Sequence[Range],
         settings: FetchSettings,
         identities: Mapping[str, str] | None = None,
     ) -> None:
-        self._consumer = consumer
+        self._open_consumer = open_consumer
+        self._leaders: LeaderFetching | None = None
+        self._properties = librdkafka_config(settings.kafka)
+        self._learned = False
         self._progress = TaskProgress(pieces)
         self._settings = settings
         self._identities = {one.topic: (identities or {}).get(one.topic, "") for one in pieces}
@@ -160,17 +168,41 @@ class _Task:
         if self._progress:
             yield from self._from_librdkafka()
         self._check_identities()
+        if (consumer := self._opened()) is not None:
+            consumer.unassign()
+
+    @cached_property
+    def _consumer(self) -> NativeConsumer:
+        """The consumer, opened at the first use: a task that reads from the leaders needs none."""
+        return self._open_consumer()
+
+    def _opened(self) -> NativeConsumer | None:
+        return vars(self).get("_consumer")
+
+    def end(self, *, keep: bool) -> NativeConsumer | None:
+        """Leave what is known of the leaders to the next task, and return the consumer for it; or close both."""
+        if self._leaders is not None and keep and self._learned:
+            known_leaders.keep(repr(sorted(self._properties.items())), self._leaders.known)
+        elif self._leaders is not None:
+            self._leaders.known.close()
+        consumer = self._opened()
+        if consumer is None or keep:
+            return consumer
+        consumer.close()
+        return None
 
     def _from_leaders(self) -> Iterator[pa.RecordBatch]:
         from spark_sink.fetch.from_leaders.plain_properties import plain  # noqa: PLC0415 -- few tasks need it
 
-        properties = librdkafka_config(self._settings.kafka)
+        properties = self._properties
         if not COMPILED or not plain(properties):
             return
         from spark_sink.fetch.from_leaders.leader_fetching import LeaderFetching  # noqa: PLC0415 -- compiled
 
+        known = known_leaders.take(repr(sorted(properties.items())))
         size = self._settings.batch_bytes
-        yield from LeaderFetching(properties, self._progress, self._schema, size, self.received).batches()
+        self._leaders = LeaderFetching(properties, self._progress, self._schema, size, self.received, known)
+        yield from self._leaders.batches()
 
     def _from_librdkafka(self) -> Iterator[pa.RecordBatch]:
         self._consumer.assign(self._progress.left)
@@ -257,12 +289,23 @@ class _Task:
         planned = {topic: one.partition("/")[2] for topic, one in self._identities.items() if one}
         if not planned:
             return
-        for topic, identity in self._consumer.topic_ids(sorted(planned), self._settings.poll_timeout_s).items():
+        for topic, identity in self._topic_ids(sorted(planned)).items():
             if identity != planned.get(topic, identity):
                 raise DataLossError(
                     f"{topic}: the topic was deleted and recreated while it was read (id {planned[topic]} became "
                     f"{identity}), so its offsets mean other records now. Use a new group and table for it"
                 )
+
+    def _topic_ids(self, topics: list[str]) -> Mapping[str, str]:
+        if self._leaders is not None and self._leaders.whole:
+            try:
+                found = self._leaders.topic_ids(topics)
+            except (OSError, WireError) as error:
+                _log.debug("librdkafka asks for the ids of topics", reason=str(error))
+            else:
+                self._learned = True
+                return found
+        return self._consumer.topic_ids(topics, self._settings.poll_timeout_s)
 
     def _find_deleted_topics(self) -> None:
         """Look up the topics whose records do not arrive: librdkafka does not report that a topic was deleted."""

@@ -1,5 +1,6 @@
 """A socket to one broker: one request at a time, and its response in a buffer that the caller lends."""
 
+import select
 import socket
 import struct
 import time
@@ -34,11 +35,15 @@ class LeaderConnection:
         timeout_s: longest wait for the connection, and for each part of a response; a whole response takes no longer
             than seven times this, however many parts it has.
 
+    Attributes:
+        address: host and port.
+
     Raises:
         OSError: the broker cannot be reached.
     """
 
     def __init__(self, address: tuple[str, int], timeout_s: float) -> None:
+        self.address = address
         try:
             self._socket = socket.create_connection(address, timeout_s)
         except UnicodeError as error:  # a label of the name is empty or too long
@@ -85,6 +90,12 @@ class LeaderConnection:
         content = buffer.room(size - _NUMBER_BYTES)
         self._fill(content)
         return content
+
+    def is_quiet(self) -> bool:
+        """Return whether it is open and has nothing to receive, as between two requests."""
+        ready = select.poll()
+        ready.register(self._socket, select.POLLIN)
+        return not ready.poll(0)
 
     def close(self) -> None:
         """Close the connection."""

@@ -4,7 +4,6 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,18 +11,17 @@ import pyarrow as pa
 import structlog
 
 from assignors.clients import Received
+from spark_sink.fetch.from_leaders.known_leaders import KnownLeaders
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection, ResponseBuffer
+from spark_sink.fetch.from_leaders.metadata_format import Leaders, metadata_request, parse_metadata
 from spark_sink.fetch.from_leaders.plain_properties import Address, bootstrap_addresses, bootstrap_order, read_committed
 from spark_sink.fetch.from_leaders.response_records import ResponseRecords
 from spark_sink.fetch.from_leaders.wire_format import (
     Answered,
-    Leaders,
     Wanted,
     WireError,
     fetch_request,
-    metadata_request,
     parse_fetch,
-    parse_metadata,
 )
 from spark_sink.fetch.received_files import Counts
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -45,7 +43,6 @@ class _Broker:
     """A broker, the partitions that are read from it in the order of the next request, and its connection."""
 
     number: int
-    address: tuple[str, int]
     keys: deque[TopicPartition] = field(default_factory=deque)
     connection: LeaderConnection | None = None
     asked: bool = False
@@ -61,15 +58,21 @@ class LeaderFetching:
         schema: of `arrow_schema`.
         batch_bytes: close a batch when its keys and values pass this size.
         received: records and bytes by topic and broker; changed in place.
+        known: what an earlier task has left.
+
+    Attributes:
+        known: what this task leaves, if `whole`.
+        whole: whether all ranges are read, and each answer was as expected.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 -- a task's parts, each named in the docstring
         self,
         properties: Mapping[str, object],
         progress: TaskProgress,
         schema: pa.Schema,
         batch_bytes: int,
         received: Counts,
+        known: KnownLeaders | None = None,
     ) -> None:
         self._client = str(properties.get("client.id", "rdkafka"))
         self._rack = str(properties.get("client.rack", ""))
@@ -87,35 +90,61 @@ class LeaderFetching:
         self._received = received
         self._buffer = ResponseBuffer()
         self._brokers: dict[int, _Broker] = {}
+        self.known = known or KnownLeaders()
+        self.whole = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield record batches until the ranges are read; what is then left in `progress` is for librdkafka."""
         try:
-            with ExitStack() as stack, selectors.DefaultSelector() as ready:
+            with selectors.DefaultSelector() as ready:
                 self._find_leaders()
-                self._ask(stack, ready)
+                self._ask(ready)
                 while ready.get_map():
                     for broker in _answering(ready):
                         batches = self._take(broker)
-                        self._ask(stack, ready)  # the broker works while the batches are used
+                        self._ask(ready)  # the broker works while the batches are used
                         yield from batches
+            self.whole = not self._progress
         except (OSError, WireError) as error:
             _log.debug("librdkafka reads the rest of a task", reason=str(error), ranges=len(self._progress.left))
+        finally:
+            if not self.whole:
+                self.known.close()
+
+    def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        """Return ids of topics (KIP-516) by name, without those that are unknown now, and learn their leaders.
+
+        Raises:
+            OSError: no broker answers, or one that is older than 2.8.
+            WireError: a response is not as expected.
+        """
+        return self._learn(sorted(topics), ids=True).ids
 
     def _find_leaders(self) -> None:
-        found = self._metadata(sorted({one.topic for one in self._progress.left}))
-        self._brokers = {number: _Broker(number, address) for number, address in found.brokers.items()}
-        for one in self._progress.left:
-            if one.key in found.leaders:
-                self._brokers[found.leaders[one.key]].keys.append(one.key)
+        keys = [one.key for one in self._progress.left]
+        if any(self.known.leader(key) is None for key in keys):
+            self._learn(sorted({key.topic for key in keys}))
+        self._brokers = {number: _Broker(number) for number in self.known.brokers}
+        for key in keys:
+            if (leader := self.known.leader(key)) is not None:
+                self._brokers[leader].keys.append(key)
 
-    def _metadata(self, topics: list[str]) -> Leaders:
+    def _learn(self, topics: list[str], *, ids: bool = False) -> Leaders:
+        found = self._metadata(topics, ids=ids)
+        self.known.learn(topics, found)
+        return found
+
+    def _metadata(self, topics: list[str], *, ids: bool) -> Leaders:
+        for number in self.known.connected():
+            try:
+                return self._asked_for_metadata(self.known.connection(number, _TIMEOUT_S), topics, ids=ids)
+            except OSError:
+                self.known.drop(number)
         reasons: list[str] = []  # not the errors: they refer to this frame, which would keep the buffer
         for address in bootstrap_order(self._bootstrap, _failed):
             try:
                 with LeaderConnection(address, _TIMEOUT_S) as connection:
-                    connection.send(metadata_request(connection.next_number(), self._client, topics))
-                    found = parse_metadata(connection.receive(self._buffer))
+                    found = self._asked_for_metadata(connection, topics, ids=ids)
             except OSError as error:
                 _failed[address] = time.monotonic()
                 reasons.append(str(error))
@@ -124,15 +153,18 @@ class LeaderFetching:
                 return found
         raise ConnectionRefusedError(f"no bootstrap server answers: {reasons}")
 
-    def _ask(self, stack: ExitStack, ready: selectors.BaseSelector) -> None:
+    def _asked_for_metadata(self, connection: LeaderConnection, topics: list[str], *, ids: bool) -> Leaders:
+        connection.send(metadata_request(connection.next_number(), self._client, topics, ids=ids))
+        return parse_metadata(connection.receive(self._buffer), ids=ids)
+
+    def _ask(self, ready: selectors.BaseSelector) -> None:
         """Send a request to each broker that has none to answer, and partitions that are not read to the end."""
         for broker in self._brokers.values():
             wanted = [] if broker.asked else self._wanted(broker)
             if not wanted:
                 continue
             try:
-                if broker.connection is None:
-                    broker.connection = stack.enter_context(LeaderConnection(broker.address, _TIMEOUT_S))
+                broker.connection = self.known.connection(broker.number, _TIMEOUT_S)
                 broker.connection.send(self._request(broker.connection.next_number(), wanted))
             except OSError as error:  # not raised: batches that were taken before are still to be yielded
                 _log.debug("a broker is lost, librdkafka reads its ranges", broker=broker.number, reason=str(error))

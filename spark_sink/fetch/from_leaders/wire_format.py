@@ -1,17 +1,16 @@
-"""Requests and responses of the brokers as bytes: Metadata 7 and Fetch 11, which brokers since 2.3 have. Pure.
+"""Requests and responses of the brokers as bytes, and Fetch in version 11, which brokers since 2.3 have. Pure.
 
 Kafka's protocol guide describes them. A response that ends too early raises WireError.
 """
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spark_sink.errors import SparkSinkError
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _FETCH, _FETCH_VERSION = 1, 11
-_METADATA, _METADATA_VERSION = 3, 7
 _CONSUMER, _NO_SESSION, _ANY_EPOCH = -1, 0, -1
 _READ_COMMITTED = 1
 
@@ -56,25 +55,6 @@ class Answered:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Leaders:
-    """Who leads.
-
-    Attributes:
-        brokers: host and port by id.
-        leaders: broker by partition, without partitions that have none or an error.
-    """
-
-    brokers: Mapping[int, tuple[str, int]]
-    leaders: Mapping[TopicPartition, int]
-
-
-def metadata_request(correlation: int, client: str, topics: Sequence[str]) -> bytes:
-    """Ask for the leaders of topics, and create none."""
-    names = b"".join(_text(name) for name in topics)
-    return _request(_METADATA, _METADATA_VERSION, correlation, client, struct.pack(">i", len(topics)) + names + b"\0")
-
-
 def fetch_request(  # noqa: PLR0913 -- fields of the request
     correlation: int, client: str, wanted: Sequence[Wanted], *, wait_ms: int, most: int, committed: bool, rack: str
 ) -> bytes:
@@ -95,34 +75,10 @@ def fetch_request(  # noqa: PLR0913 -- fields of the request
     head = struct.pack(
         ">iiiibiii", _CONSUMER, wait_ms, 1, most, _READ_COMMITTED * committed, _NO_SESSION, _ANY_EPOCH, len(by_topic)
     )
-    topics = b"".join(_text(name) + _partitions(parts) for name, parts in by_topic.items())
-    return _request(_FETCH, _FETCH_VERSION, correlation, client, head + topics + struct.pack(">i", 0) + _text(rack))
-
-
-def parse_metadata(response: memoryview) -> Leaders:
-    """Read the response to `metadata_request`, without its length and number.
-
-    Raises:
-        WireError: it is not one.
-    """
-    reader = _Reader(response)
-    reader.skip(4)
-    brokers: dict[int, tuple[str, int]] = {}
-    for _ in range(reader.count()):
-        number, host, port = reader.int32(), reader.text(), reader.int32()
-        reader.text()
-        brokers[number] = (host, port)
-    reader.text()
-    reader.skip(4)
-    leaders: dict[TopicPartition, int] = {}
-    for _ in range(reader.count()):
-        reader.skip(2)
-        topic = reader.text()
-        reader.skip(1)
-        for partition, leader in _led(reader):
-            if leader in brokers:
-                leaders[TopicPartition(topic, partition)] = leader
-    return Leaders(brokers, leaders)
+    topics = b"".join(classic_text(name) + _partitions(parts) for name, parts in by_topic.items())
+    return request(
+        _FETCH, _FETCH_VERSION, correlation, client, head + topics + struct.pack(">i", 0) + classic_text(rack)
+    )
 
 
 def parse_fetch(response: memoryview) -> list[Answered]:
@@ -131,7 +87,7 @@ def parse_fetch(response: memoryview) -> list[Answered]:
     Raises:
         WireError: it is not one, or refuses the whole request.
     """
-    reader = _Reader(response)
+    reader = FieldReader(response)
     reader.skip(4)
     if error := reader.int16():
         raise WireError(f"the broker refuses the request with error {error}")
@@ -143,16 +99,7 @@ def parse_fetch(response: memoryview) -> list[Answered]:
     return found
 
 
-def _led(reader: "_Reader") -> Iterator[tuple[int, int]]:
-    for _ in range(reader.count()):
-        error, partition, leader = reader.int16(), reader.int32(), reader.int32()
-        reader.skip(4)
-        for _list in range(3):  # replicas, those in sync, those offline
-            reader.skip(4 * reader.count())
-        yield partition, -1 if error else leader
-
-
-def _answered(reader: "_Reader", topic: str) -> Answered:
+def _answered(reader: "FieldReader", topic: str) -> Answered:
     partition, error = reader.int32(), reader.int16()
     reader.skip(24)  # three offsets: the high watermark, the last stable one, and the first of the log
     aborted = reader.count()
@@ -168,17 +115,27 @@ def _partitions(wanted: Sequence[Wanted]) -> bytes:
     return struct.pack(">i", len(wanted)) + b"".join(parts)
 
 
-def _request(api: int, version: int, correlation: int, client: str, body: bytes) -> bytes:
-    whole = struct.pack(">hhi", api, version, correlation) + _text(client) + body
+def request(api: int, version: int, correlation: int, client: str, body: bytes) -> bytes:
+    """Return a request with its length.
+
+    Args:
+        api: number of the call.
+        version: of its form.
+        correlation: number of the request.
+        client: `client.id`.
+        body: what follows, in the compact form after the tags of the head.
+    """
+    whole = struct.pack(">hhi", api, version, correlation) + classic_text(client) + body
     return struct.pack(">i", len(whole)) + whole
 
 
-def _text(text: str) -> bytes:
+def classic_text(text: str) -> bytes:
+    """Return a text with its length, as it is outside of the compact form."""
     content = text.encode()
     return struct.pack(">h", len(content)) + content
 
 
-class _Reader:
+class FieldReader:
     """Takes fields from a response, one after the other."""
 
     def __init__(self, content: memoryview) -> None:
@@ -186,29 +143,41 @@ class _Reader:
         self.at = 0
 
     def skip(self, size: int) -> None:
+        """Pass these bytes over."""
         if size < 0 or self.at + size > len(self._content):
             raise WireError("a response ends too early")
         self.at += size
 
     def int16(self) -> int:
+        """Two bytes."""
         return self._number(">h", 2)
 
     def int32(self) -> int:
+        """Four bytes."""
         return self._number(">i", 4)
 
     def count(self) -> int:
         """Length of a list, 0 for a null."""
         return max(self.int32(), 0)
 
+    def tags(self) -> None:
+        """Skip nothing: only the compact form has tags."""
+
     def text(self) -> str:
         """A text, empty for a null."""
-        size = max(self.int16(), 0)
-        begin = self.at
-        self.skip(size)
         try:
-            return bytes(self._content[begin : self.at]).decode()
+            return self.take(self._text_size()).decode()
         except UnicodeDecodeError as error:
             raise WireError("a response has a text that is not UTF-8") from error
+
+    def take(self, size: int) -> bytes:
+        """Return a copy of the next bytes."""
+        begin = self.at
+        self.skip(size)
+        return bytes(self._content[begin : self.at])
+
+    def _text_size(self) -> int:
+        return max(self.int16(), 0)
 
     def _number(self, form: str, size: int) -> int:
         begin = self.at

@@ -67,7 +67,7 @@ def task(
     monkeypatch.setattr(log_requests, "_BACKOFF_S", 0.01)
     consumer = Assigned()
     settings = FetchSettings(kafka={}, poll_timeout_s=poll_timeout_s, fail_on_data_loss=fail_on_data_loss)
-    return range_reader._Task(cast("NativeConsumer", consumer), [RANGE], settings), consumer
+    return range_reader._Task(lambda: cast("NativeConsumer", consumer), [RANGE], settings), consumer
 
 
 def out_of_range(made: range_reader._Task) -> None:
@@ -105,7 +105,7 @@ def test_a_task_takes_each_offset_of_its_range_once_and_no_other(offsets: list[i
     """Whatever librdkafka hands over: records before the range, behind it, and the same ones twice."""
     offsets.sort()
     consumer = Assigned()
-    made = range_reader._Task(cast("NativeConsumer", consumer), [RANGE, OTHER], FetchSettings(kafka={}))
+    made = range_reader._Task(lambda: cast("NativeConsumer", consumer), [RANGE, OTHER], FetchSettings(kafka={}))
     taken: list[int] = []
     bounds = [0, *sorted(cut for cut in cuts if cut < len(offsets)), len(offsets)]
     for begin, end in pairwise(bounds):
@@ -131,6 +131,9 @@ class Reads(Assigned):
         """Read these."""
         self.calls.append(("assign", list(ranges)))
 
+    def unassign(self) -> None:
+        """Read none."""
+
     def consume(self, _most: int, _wait_s: float) -> Messages:
         """The end of the log, as an event."""
         return Messages(np.ones(1, np.uint64))
@@ -151,7 +154,7 @@ def test_a_topic_that_is_recreated_while_it_is_read_fails_the_task(
     """Its new records at the old offsets would be committed among the old ones."""
     consumer = Reads(**({"t": now} if now else {}))
     made = range_reader._Task(
-        cast("NativeConsumer", consumer), [RANGE], FetchSettings(kafka={}), {"t": planned} if planned else {}
+        lambda: cast("NativeConsumer", consumer), [RANGE], FetchSettings(kafka={}), {"t": planned} if planned else {}
     )
 
     def take(_addresses: object) -> list[object]:

@@ -105,7 +105,8 @@ def test_the_records_of_a_range_are_those_that_were_written(
     assert [shown(row) for row in read] == expected(complete, begin, end)
     (one,) = records.read
     assert one.whole
-    assert one.position == (max(begin, complete[-1][1] + 1) if complete else begin)
+    reached = max(begin, complete[-1][1] + 1) if complete else begin
+    assert one.position == reached or end <= one.position < reached  # batches behind the range may stay compressed
     assert {row["topic"] for row in read} <= {"t"}
     assert {row["partition"] for row in read} <= {3}
 

@@ -4,16 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchRequest, FetchResponse
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from spark_sink.fetch.from_leaders.wire_format import (
     Answered,
     Wanted,
     WireError,
     fetch_request,
-    metadata_request,
     parse_fetch,
-    parse_metadata,
 )
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -24,7 +21,7 @@ WANTED = st.lists(
 )
 
 
-def encoded(request: FetchRequest | MetadataRequest, version: int) -> bytes:
+def encoded(request: FetchRequest, version: int) -> bytes:
     """A request of a version as kafka-python sends it, with its length."""
     request.with_header(correlation_id=7, client_id="me")
     return bytes(request.encode(version=version, header=True, framed=True))  # type: ignore[no-untyped-call]
@@ -56,14 +53,6 @@ def test_a_fetch_request_is_that_of_another_client(wanted: list[Wanted], *, comm
     )
     made = fetch_request(7, "me", wanted, wait_ms=100, most=8 << 20, committed=committed, rack=rack)
     assert made == encoded(expected, 11)
-
-
-@given(st.lists(NAMES, min_size=1, unique=True))
-def test_a_metadata_request_is_that_of_another_client(topics: list[str]) -> None:
-    """It names the topics, and must not create them."""
-    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-    expected = MetadataRequest(topics=named, allow_auto_topic_creation=False)
-    assert metadata_request(7, "me", topics) == encoded(expected, 7)
 
 
 PARTITIONS = st.lists(
@@ -128,45 +117,6 @@ def test_an_error_of_the_whole_request_is_raised() -> None:
     """Its list of partitions is empty, which would pass for nothing to read."""
     with pytest.raises(WireError, match="error 70"):
         parse_fetch(memoryview(response([], 70)))
-
-
-def test_metadata_is_read_as_it_was_written() -> None:
-    """A partition without a leader, with an error, or with a leader that the broker does not list is left out."""
-    topic = MetadataResponse.MetadataResponseTopic
-    partition = topic.MetadataResponsePartition
-    leaders = [(0, 0, 1), (0, 1, -1), (5, 2, 1), (0, 3, 2), (0, 4, 9)]
-    found = MetadataResponse(
-        throttle_time_ms=0,
-        brokers=[
-            MetadataResponse.MetadataResponseBroker(node_id=number, host=f"h{number}", port=9000 + number, rack=None)
-            for number in (1, 2)
-        ],
-        cluster_id="c",
-        controller_id=1,
-        topics=[
-            topic(
-                error_code=0,
-                name="t",
-                is_internal=False,
-                partitions=[
-                    partition(
-                        error_code=error,
-                        partition_index=number,
-                        leader_id=leader,
-                        leader_epoch=3,
-                        replica_nodes=[1, 2],
-                        isr_nodes=[1],
-                        offline_replicas=[],
-                    )
-                    for error, number, leader in leaders
-                ],
-            ),
-            topic(error_code=3, name="gone", is_internal=False, partitions=[]),
-        ],
-    )
-    read = parse_metadata(memoryview(bytes(found.encode(version=7))))
-    assert read.brokers == {1: ("h1", 9001), 2: ("h2", 9002)}
-    assert read.leaders == {TopicPartition("t", 0): 1, TopicPartition("t", 3): 2}
 
 
 @given(PARTITIONS, st.data())

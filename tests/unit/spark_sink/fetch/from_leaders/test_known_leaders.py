@@ -1,0 +1,197 @@
+"""What a task leaves to the next one: leaders and connections that are used again, and never in place of an answer."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+
+pytest.importorskip("spark_sink.fetch.from_leaders.batch_decoder_compiled", reason="needs a C compiler at the build")
+
+from producer.testing import MockCluster
+from spark_sink.fetch import range_reader
+from spark_sink.fetch.from_leaders import known_leaders
+from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection
+from spark_sink.fetch.librdkafka import NativeConsumer
+from spark_sink.fetch.range_reader import fetch
+from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.options.fetch_settings import FetchSettings
+from spark_sink.ranges.batch_offset import Range
+
+RECORDS = 60
+TOPICS = ("a", "b")
+ALL = [Range(topic, partition, 0, RECORDS) for topic in TOPICS for partition in range(3)]
+Rows = list[tuple[str, int, int]]
+EVERYTHING = sorted((one.topic, one.partition, at) for one in ALL for at in range(RECORDS))
+
+
+@pytest.fixture
+def mock() -> Iterator[MockCluster]:
+    """Three brokers, and two topics of three partitions; nothing is left of other tests."""
+    known_leaders._forget()
+    with MockCluster() as cluster:
+        for topic in TOPICS:
+            cluster.create(topic, [1, 2, 3])
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        for topic, partition, at in EVERYTHING:
+            producer.produce(topic, b"%d" % at, partition=partition)
+        producer.flush()
+        yield cluster
+    known_leaders._forget()
+
+
+@pytest.fixture
+def ids(mock: MockCluster) -> dict[str, str]:
+    """The ids of the topics, as a plan has them."""
+    client = NativeConsumer({"bootstrap.servers": mock.bootstrap_servers, "group.id": "g"})
+    try:
+        return {topic: f"cluster/{identity}" for topic, identity in client.topic_ids(TOPICS, 10).items()}
+    finally:
+        client.close()
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The connects of tasks, and `send` with the key of each request."""
+    found: list[str] = []
+    connect, send = LeaderConnection.__init__, LeaderConnection.send
+
+    def connecting(one: LeaderConnection, *arguments: Any) -> None:  # noqa: ANN401 -- passed on
+        found.append("connect")
+        connect(one, *arguments)
+
+    def sending(one: LeaderConnection, request: bytes) -> None:
+        found.append({1: "fetch", 3: "metadata"}[int.from_bytes(request[4:6], "big")])
+        send(one, request)
+
+    monkeypatch.setattr(LeaderConnection, "__init__", connecting)
+    monkeypatch.setattr(LeaderConnection, "send", sending)
+    return found
+
+
+def read(mock: MockCluster, ids: dict[str, str], ranges: list[Range] = ALL) -> Rows:
+    """The rows of one task in order."""
+    settings = FetchSettings(kafka={"bootstrap.servers": mock.bootstrap_servers, "group.id": "g"}, poll_timeout_s=20)
+    table = pa.Table.from_batches(fetch(ranges, settings, ids), arrow_schema(headers=False))
+    columns = (table[name].to_pylist() for name in ("topic", "partition", "offset"))
+    return sorted(zip(*columns, strict=True))
+
+
+def test_the_second_task_fetches_at_once(mock: MockCluster, ids: dict[str, str], calls: list[str]) -> None:
+    """It connects to no broker, and asks once, at the end, for ids and leaders together; librdkafka is not needed."""
+    assert set(ids) == set(TOPICS)
+    assert read(mock, ids) == EVERYTHING
+    first = calls.copy()
+    assert first.count("connect") == 4  # a bootstrap server and three leaders
+    calls.clear()
+    assert read(mock, ids) == EVERYTHING
+    assert calls.count("connect") == 0
+    assert calls[0] == "fetch"
+    assert [one for one in calls if one == "metadata"] == calls[-1:] == ["metadata"]
+    assert not range_reader._idle
+
+
+def test_topics_that_are_new_to_a_task_are_asked_for(mock: MockCluster, ids: dict[str, str], calls: list[str]) -> None:
+    """What was known of others stays known."""
+    read(mock, ids, ALL[:3])
+    calls.clear()
+    assert read(mock, ids) == EVERYTHING
+    assert calls[0] == "metadata"
+    calls.clear()
+    assert read(mock, ids, ALL[:3]) == EVERYTHING[: 3 * RECORDS]
+    assert calls[0] == "fetch"
+
+
+def test_without_ids_in_the_plan_nothing_is_kept(mock: MockCluster, calls: list[str]) -> None:
+    """Its leaders would be known from the begin of the task, and grow old."""
+    read(mock, {})
+    calls.clear()
+    assert read(mock, {}) == EVERYTHING
+    assert calls[:2] == ["connect", "metadata"]
+
+
+def test_a_leader_that_has_moved_between_two_tasks_is_found(mock: MockCluster, ids: dict[str, str]) -> None:
+    """The former leader refuses; the rest of the task is librdkafka's, and the next task asks again."""
+    read(mock, ids)
+    mock.lead("a", [2, 3, 1])
+    assert read(mock, ids) == EVERYTHING
+    assert not known_leaders._kept
+    assert read(mock, ids) == EVERYTHING
+
+
+def test_a_connection_that_the_broker_has_closed_is_not_used(
+    mock: MockCluster, ids: dict[str, str], calls: list[str]
+) -> None:
+    """A broker that restarts, or has found the connection idle for too long."""
+    read(mock, ids)
+    mock.down(2)
+    mock.up(2)
+    calls.clear()
+    assert read(mock, ids) == EVERYTHING
+    assert calls.count("connect") == 1
+
+
+def test_connections_that_have_rested_for_long_are_not_used(
+    mock: MockCluster, ids: dict[str, str], calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some networks forget them, and nobody would answer."""
+    read(mock, ids)
+    monkeypatch.setattr(known_leaders, "_IDLE_S", -1.0)
+    calls.clear()
+    assert read(mock, ids) == EVERYTHING
+    assert calls.count("connect") == 3
+
+
+def test_leaders_that_were_learned_long_ago_are_asked_for(
+    mock: MockCluster, ids: dict[str, str], calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As other clients do after metadata.max.age.ms."""
+    read(mock, ids)
+    monkeypatch.setattr(known_leaders, "_KNOWN_S", -1.0)
+    calls.clear()
+    read(mock, ids)
+    assert calls[0] == "metadata"
+
+
+def test_a_forked_process_does_not_share_connections(mock: MockCluster, ids: dict[str, str]) -> None:
+    """Two processes that read one stream would each get half of the answers."""
+    read(mock, ids)
+    assert known_leaders._kept
+    child = os.fork()
+    if not child:
+        os._exit(len(known_leaders._kept))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert read(mock, ids) == EVERYTHING
+
+
+@pytest.mark.parametrize("method", ["__init__", "send", "receive"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_no_record_is_lost_or_doubled_whichever_call_of_a_later_task_fails(
+    mock: MockCluster, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch, method: str, *, restarted: bool
+) -> None:
+    """Each connect, request and response of the second task fails once; the third one reads everything, too."""
+    original, failing, calls = getattr(LeaderConnection, method), 1, 0
+
+    def once(*arguments: Any) -> Any:  # noqa: ANN401 -- passed on
+        nonlocal calls
+        calls += 1
+        if calls == failing:
+            raise ConnectionResetError
+        return original(*arguments)
+
+    while True:
+        read(mock, ids)
+        if restarted:
+            mock.down(1)
+            mock.up(1)
+        with monkeypatch.context() as patched:
+            patched.setattr(LeaderConnection, method, once)
+            calls = 0
+            assert read(mock, ids) == EVERYTHING
+        assert read(mock, ids) == EVERYTHING
+        if calls < failing:  # no call was left that could fail
+            break
+        failing += 1
+    assert failing > (1 if method != "__init__" or restarted else 0)
