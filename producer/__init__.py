@@ -2,9 +2,9 @@
 
 from producer.clients.confluent import AZAwareProducer
 from producer.clients.confluent_aio import AZAwareAIOProducer
-from producer.clients.delivery_meter import TrafficMeter
 from producer.clients.kafka_python import AZAwarePartitioner
 from producer.clients.serializing import AZAwareAIOSerializingProducer, AZAwareSerializingProducer
+from producer.clients.traffic_meter import TrafficMeter
 from producer.decisions.leader_locality import Reason
 from producer.decisions.producer_settings import KeyMode
 from producer.decisions.skew_guard import SkewGuard

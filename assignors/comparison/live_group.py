@@ -14,7 +14,7 @@ from assignors.clients.kafka_python_names import CLIENT, bootstrap_list
 from assignors.comparison.broker_assigned_group import DescribedMembers, broker_assigned_members
 from assignors.errors import GroupError
 from assignors.planner.topics_and_members import Member, Topic, TopicPartition
-from assignors.protocol.subscription import decode_user_data
+from assignors.protocol.join_subscription import decode_user_data
 
 log = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 15.0

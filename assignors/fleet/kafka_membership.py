@@ -29,7 +29,7 @@ from assignors.errors import FleetError, MembershipError
 from assignors.fleet.agents_view import Agent, View
 from assignors.fleet.membership_contract import Membership, Session, Standing, StateCell, Witness
 from assignors.member.group_member import GroupMember
-from assignors.protocol.subscription import encode_subscription
+from assignors.protocol.join_subscription import encode_subscription
 
 log = logging.getLogger(__name__)
 

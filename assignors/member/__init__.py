@@ -8,8 +8,9 @@
 * `ownership`: the partitions of a member, as a value.
 * `member_commits`: Kafka commits under the member's generation.
 * `broker_assigned_member`: `BrokerAssignedMember`: the same interface where the broker assigns (KIP-848).
-* `broker_assigned_offsets`: its commits; `broker_assigned_errors`, `broker_assigned_callbacks`: its errors and callbacks.
+* `broker_assigned_offsets`: its commits; `broker_assigned_errors`: its errors.
+* `broker_assigned_callbacks`: the callbacks for which its thread waits.
 * `librdkafka_numbers`: numbers in its properties; `first_answer`: its wait for a broker.
-* `announced_partitions`: what its program was told.
+* `on_assigned_once`: what its program was told.
 * `thread_calls`: calls that one thread makes for the others.
 """

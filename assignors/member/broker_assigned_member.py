@@ -12,7 +12,6 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import MembershipError
-from assignors.member.announced_partitions import AnnouncedPartitions
 from assignors.member.broker_assigned_callbacks import ServedCallbacks
 from assignors.member.broker_assigned_errors import (
     broker_error,
@@ -27,6 +26,7 @@ from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets
 from assignors.member.callback_thread import Callback, CallbackThread
 from assignors.member.first_answer import wait_for_broker
 from assignors.member.librdkafka_numbers import milliseconds
+from assignors.member.on_assigned_once import AnnouncedPartitions
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.thread_calls import ThreadCalls
 from assignors.planner.topics_and_members import TopicPartition

@@ -9,7 +9,7 @@ from kafka.errors import GroupAuthorizationFailedError
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.util import ensure_valid_topic_name
 
-from assignors.protocol.subscription import encode_subscription
+from assignors.protocol.join_subscription import encode_subscription
 
 log = logging.getLogger(__name__)
 

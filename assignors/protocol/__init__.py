@@ -2,7 +2,7 @@
 
 * `kafka_python_assignors`: `HRWAssignor` and `ShuffledRoundRobinAssignor`.
 * `base_assignor`: their common base class.
-* `subscription`: the data that a member sends to the leader (version 3).
+* `join_subscription`: the data that a member sends to the leader (version 3).
 * `cluster_metadata`: reads topics from kafka-python's metadata.
 * `fallback_plan`: a simple plan, used if the planner fails.
 * `worker_caps_source`: workers per topic from a function or a file.

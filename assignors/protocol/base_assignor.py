@@ -21,8 +21,8 @@ from assignors.planner.plan_result import Plan
 from assignors.planner.topics_and_members import Member, Topic, TopicPartition
 from assignors.protocol.cluster_metadata import read_topics
 from assignors.protocol.fallback_plan import fallback_plan
+from assignors.protocol.join_subscription import UserData, decode_member, encode_subscription
 from assignors.protocol.rebalance_trigger import Rejoin
-from assignors.protocol.subscription import UserData, decode_member, encode_subscription
 
 log = logging.getLogger(__name__)
 _FOLLOW_UP_S: Final = 3.0

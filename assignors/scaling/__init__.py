@@ -11,7 +11,7 @@
 * `retention`: workers that prevent the deletion of unread records.
 * `recommendation_limits`: bounds, steps and pauses after a policy.
 * `scale_down_window`: holds the number at the largest one wanted lately.
-* `workers_needed`: combines gate, policy and limits into one pure decision.
+* `worker_decision`: combines gate, policy and limits into one pure decision.
 * `agent_demand`: combines the decisions of a group into its number of agents, pure.
 * `pipelines`: policies and limits by name.
 * `evaluator_settings`: the TOML file of the evaluator.
@@ -57,7 +57,7 @@ if typing.TYPE_CHECKING:
     from assignors.scaling.stalled_lag import GateSettings, PartitionState, View, abbreviated
     from assignors.scaling.state_store import MemoryStore, RedisStore, Store
     from assignors.scaling.threshold_policy import Thresholds
-    from assignors.scaling.workers_needed import Decision, Scaler, decide
+    from assignors.scaling.worker_decision import Decision, Scaler, decide
     from assignors.scaling.workers_news import NewsListener, WorkersNews
     from assignors.scaling.workers_records import ScaledTopic, WorkersRecord
     from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
@@ -128,7 +128,7 @@ _MODULES = {
     "Confirmed": "recommendation_limits",
     "CoolDown": "recommendation_limits",
     "DS2": "baseline_policies",
-    "Decision": "workers_needed",
+    "Decision": "worker_decision",
     "Demand": "agent_demand",
     "DownWindow": "scale_down_window",
     "Evaluator": "evaluator",
@@ -150,7 +150,7 @@ _MODULES = {
     "Proposal": "policy_contract",
     "RedisStore": "state_store",
     "ScaledTopic": "workers_records",
-    "Scaler": "workers_needed",
+    "Scaler": "worker_decision",
     "ScalingSettings": "evaluator_settings",
     "State": "policy_contract",
     "Static": "baseline_policies",
@@ -168,7 +168,7 @@ _MODULES = {
     "abbreviated": "stalled_lag",
     "agents_needed": "agent_demand",
     "alert_hooks": "alerts",
-    "decide": "workers_needed",
+    "decide": "worker_decision",
     "demand": "agent_demand",
     "explain_entry": "decision_journal",
     "journal_entries": "decision_journal",

@@ -15,7 +15,7 @@ from assignors.scaling.recommendation_limits import Bounds, Confirmed, CoolDown,
 from assignors.scaling.scale_down_window import DownWindow
 from assignors.scaling.stalled_lag import GateSettings
 from assignors.scaling.threshold_policy import Thresholds
-from assignors.scaling.workers_needed import Scaler
+from assignors.scaling.worker_decision import Scaler
 from assignors.scaling.workers_records import MOST
 from assignors.settings.strict_numbers import Real, Whole
 from assignors.settings.validation_errors import message, place, plain

@@ -12,5 +12,5 @@
 * `client_statistics`: librdkafka's statistics: wire bytes, queues, lost brokers.
 * `stalled_partitions`: partitions whose leader takes no records.
 * `wire_bytes`: kafka-python's bytes on the wire.
-* `delivery_meter`: `TrafficMeter`, for any confluent-kafka producer.
+* `traffic_meter`: `TrafficMeter`, for any confluent-kafka producer.
 """

@@ -14,8 +14,8 @@ from producer.clients.configured_partitioner import with_default
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.stalled_partitions import StalledPartitions
 from producer.errors import PolicyError
+from producer.leaders_and_racks import Topology
 from producer.partitioning.topics_in_use import TopicsInUse
-from producer.topology import Topology
 from producer.traffic_cost import UNKNOWN, Count, Traffic
 
 _DEFAULTS: Mapping[str, Any] = {"statistics.interval.ms": 5000}

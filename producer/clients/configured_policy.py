@@ -7,7 +7,7 @@ from producer.clients.configured_partitioner import client_partitioner, log_defa
 from producer.clients.producer_options import ProducerOptions
 from producer.decisions.producer_settings import KeyMode, ZonePolicy, counts_deliveries, key_rules, zone_order
 from producer.errors import PolicyError
-from producer.topology import Topology
+from producer.leaders_and_racks import Topology
 
 _BATCH_BYTES = 65_536
 REFRESH_S: Final = 30.0

@@ -14,8 +14,8 @@ from confluent_kafka import KafkaError, KafkaException
 from producer.decisions.leader_locality import Leaders, Replicas
 from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError, PollWarning, RackWarning
+from producer.leaders_and_racks import Lister, Topology, read_leaders
 from producer.partitioning.topics_in_use import TopicsInUse
-from producer.topology import Lister, Topology, read_leaders
 
 SHORTEST_REFRESH_S: Final = 0.001
 """A reading without a pause would keep a core busy, seconds."""

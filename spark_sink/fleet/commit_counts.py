@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from spark_sink.fleet.writer_tables import LandedFiles
+from spark_sink.fleet.decode_and_commit import LandedFiles
 from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.ranges.batch_offset import TopicPartition

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from assignors.fleet import FleetTopic
 from spark_sink.errors import SparkSinkError
+from spark_sink.fleet.decode_and_commit import Committed, LandedFiles
 from spark_sink.fleet.table_writer import Landable
-from spark_sink.fleet.writer_tables import Committed, LandedFiles
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 TopicIds = Callable[[Collection[str]], Callable[[], Mapping[str, str]]]

@@ -10,7 +10,7 @@ from kafka.util import ensure_valid_topic_name
 
 from assignors import HRWAssignor
 from assignors.member import kafka_python_corrections as subject
-from assignors.protocol.subscription import encode_subscription
+from assignors.protocol.join_subscription import encode_subscription
 
 
 class Coordinator:

@@ -18,7 +18,7 @@ from kafka.util import WeakMethod
 from assignors import HRWAssignor, MembershipError, ShuffledRoundRobinAssignor
 from assignors.planner.plan_result import Plan
 from assignors.protocol import base_assignor, kafka_python_assignors
-from assignors.protocol.subscription import encode_subscription
+from assignors.protocol.join_subscription import encode_subscription
 from tests.unit.assignors.groups import Cluster, Group, joined, read
 
 

@@ -20,7 +20,7 @@ from assignors import (
     WeightError,
     WorkersError,
 )
-from assignors.protocol.subscription import UserData, decode_user_data
+from assignors.protocol.join_subscription import UserData, decode_user_data
 from tests.unit.assignors.groups import Cluster, joined, read
 
 

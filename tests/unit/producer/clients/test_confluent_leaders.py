@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from producer import AZAwareAIOProducer, AZAwareProducer, RackWarning, Reason
+from producer.leaders_and_racks import connection
 from producer.testing import MockCluster
-from producer.topology import connection
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
 

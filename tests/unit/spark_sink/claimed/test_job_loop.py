@@ -18,8 +18,8 @@ from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.errors import FetchError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fleet.decode_and_commit import Committed, LandedFiles
 from spark_sink.fleet.table_writer import Landable
-from spark_sink.fleet.writer_tables import Committed, LandedFiles
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from tests.waiting import wait_until

@@ -16,9 +16,9 @@ from assignors.fleet import FleetTopic
 from spark_sink.checks import run
 from spark_sink.errors import FetchError, SchemaError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fleet.decode_and_commit import Committed
 from spark_sink.fleet.row_checks import row_checks
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.fleet.writer_tables import Committed
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import Change, Snapshot

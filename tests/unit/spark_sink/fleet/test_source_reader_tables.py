@@ -11,9 +11,9 @@ from deltalake import DeltaTable
 from spark_sink import positions
 from spark_sink.errors import TableError
 from spark_sink.fleet import source_reader
+from spark_sink.fleet.decode_and_commit import Committed, LandedFiles
 from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.fleet.writer_tables import Committed, LandedFiles
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.sink.position_rewind import rewind

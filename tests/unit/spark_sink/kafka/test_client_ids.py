@@ -44,7 +44,7 @@ OF_USERS = {
     "assignors/consumer/fetching.py",
     "assignors/member/broker_assigned_member.py",
     "assignors/member/group_member.py",
-    "producer/topology.py",
+    "producer/leaders_and_racks.py",
 }
 # Clients with properties from one of the settings below.
 CONFIGURED = {

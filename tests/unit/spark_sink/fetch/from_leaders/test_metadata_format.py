@@ -26,7 +26,7 @@ def test_a_metadata_request_is_that_of_another_client(topics: list[str], *, ids:
     named = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     expected = MetadataRequest(topics=named, allow_auto_topic_creation=False)
     expected.with_header(correlation_id=7, client_id="me")
-    encoded = expected.encode(version=VERSIONS[ids], header=True, framed=True)  # type: ignore[no-untyped-call]
+    encoded = expected.encode(version=VERSIONS[ids], header=True, framed=True)
     assert metadata_request(7, "me", topics, ids=ids) == bytes(encoded)
 
 

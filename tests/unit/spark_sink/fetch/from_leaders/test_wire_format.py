@@ -24,7 +24,7 @@ WANTED = st.lists(
 def encoded(request: FetchRequest, version: int) -> bytes:
     """A request of a version as kafka-python sends it, with its length."""
     request.with_header(correlation_id=7, client_id="me")
-    return bytes(request.encode(version=version, header=True, framed=True))  # type: ignore[no-untyped-call]
+    return bytes(request.encode(version=version, header=True, framed=True))
 
 
 @given(wanted=WANTED, committed=st.booleans(), rack=NAMES)
