@@ -4,6 +4,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Message, Producer
 
 from assignors import GroupConsumer
+from assignors.consumer import record_steps
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS
@@ -15,8 +16,11 @@ MORE = 600
 
 @pytest.mark.parametrize("most", [1, 2], ids=["poll", "consume"])
 @pytest.mark.parametrize("protocol", ["classic", "consumer", None], ids=["classic", "consumer", "by hand"])
-def test_callbacks_come_between_records_read_ahead(mock: MockCluster, protocol: str | None, most: int) -> None:
+def test_callbacks_come_between_records_read_ahead(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, protocol: str | None, most: int
+) -> None:
     """Hundreds of records are: at one a second, a report, a log line or an error came many minutes late."""
+    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1_000)  # this program is not slow, so it needs more
     producer = Producer({"bootstrap.servers": mock.bootstrap_servers, "log_level": 0})
     for number in range(3 * MORE):
         producer.produce("t", b"v", partition=number % 3)
