@@ -201,7 +201,9 @@ class _Task:
 
         known = known_leaders.take(repr(sorted(properties.items())))
         size = self._settings.batch_bytes
-        self._leaders = LeaderFetching(properties, self._progress, self._schema, size, self.received, known)
+        self._leaders = LeaderFetching(
+            properties, self._progress, self._schema, size, self.received, known, self._planned_ids()
+        )
         yield from self._leaders.batches()
 
     def _from_librdkafka(self) -> Iterator[pa.RecordBatch]:
@@ -286,7 +288,7 @@ class _Task:
         A topic that is deleted and recreated between planning and reading has other records at the same offsets, and
         librdkafka reads by name. The batch then fails, and none of it is committed.
         """
-        planned = {topic: one.partition("/")[2] for topic, one in self._identities.items() if one}
+        planned = self._planned_ids()
         if not planned:
             return
         for topic, identity in self._topic_ids(sorted(planned)).items():
@@ -295,6 +297,9 @@ class _Task:
                     f"{topic}: the topic was deleted and recreated while it was read (id {planned[topic]} became "
                     f"{identity}), so its offsets mean other records now. Use a new group and table for it"
                 )
+
+    def _planned_ids(self) -> dict[str, str]:
+        return {topic: one.partition("/")[2] for topic, one in self._identities.items() if one}
 
     def _topic_ids(self, topics: list[str]) -> Mapping[str, str]:
         if self._leaders is not None and self._leaders.whole:

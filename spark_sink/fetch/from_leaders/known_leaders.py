@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Collection, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection
 from spark_sink.fetch.from_leaders.metadata_format import Leaders
@@ -12,6 +12,14 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 _KNOWN_S: Final = 300.0  # metadata.max.age.ms of Kafka's own client
 _IDLE_S: Final = 60.0  # some networks drop a connection silently after a few minutes
+
+
+class _Topic(NamedTuple):
+    """The brokers that lead a topic's partitions, and its id, empty if that is not known."""
+
+    learned_at: float
+    identity: str
+    leaders: dict[int, int]
 
 
 class KnownLeaders:
@@ -26,24 +34,35 @@ class KnownLeaders:
 
     def __init__(self) -> None:
         self.brokers: dict[int, tuple[str, int]] = {}
-        self._leaders: dict[str, tuple[float, dict[int, int]]] = {}
+        self._topics: dict[str, _Topic] = {}
         self._connections: dict[int, LeaderConnection] = {}
         self._used_at = time.monotonic()
 
+    def knows(self, key: TopicPartition, identity: str) -> bool:
+        """Return whether the leader of a partition was learned not long ago, and of a topic with this id.
+
+        A topic that was deleted and recreated has other leaders, and a broker that has not noticed may answer with
+        records of the old one.
+        """
+        found = self._topics.get(key.topic)
+        if found is None or not identity or found.identity != identity:
+            return False
+        return time.monotonic() - found.learned_at < _KNOWN_S and self.leader(key) is not None
+
     def leader(self, key: TopicPartition) -> int | None:
-        """Return the broker that leads a partition, None if that is not known."""
-        at, leaders = self._leaders.get(key.topic, (0.0, {}))
-        number = leaders.get(key.partition)
-        return number if number in self.brokers and time.monotonic() - at < _KNOWN_S else None
+        """Return the broker that leads a partition as far as is known, else None."""
+        found = self._topics.get(key.topic)
+        number = None if found is None else found.leaders.get(key.partition)
+        return number if number in self.brokers else None
 
     def learn(self, topics: Iterable[str], found: Leaders) -> None:
         """Replace what is known of these topics."""
         self.brokers = dict(found.brokers)
-        by_topic: dict[str, dict[int, int]] = {topic: {} for topic in topics}
-        for key, number in found.leaders.items():
-            by_topic.setdefault(key.topic, {})[key.partition] = number
         now = time.monotonic()
-        self._leaders |= {topic: (now, leaders) for topic, leaders in by_topic.items()}
+        self._topics |= {topic: _Topic(now, found.ids.get(topic, ""), {}) for topic in topics}
+        for key, number in found.leaders.items():
+            if key.topic in self._topics:
+                self._topics[key.topic].leaders[key.partition] = number
 
     def connection(self, number: int, timeout_s: float) -> LeaderConnection:
         """Return a connection to a broker.

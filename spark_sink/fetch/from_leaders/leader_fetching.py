@@ -59,6 +59,7 @@ class LeaderFetching:
         batch_bytes: close a batch when its keys and values pass this size.
         received: records and bytes by topic and broker; changed in place.
         known: what an earlier task has left.
+        identities: ids of topics at the time when the ranges were planned, without those that were not known.
 
     Attributes:
         known: what this task leaves, if `whole`.
@@ -73,6 +74,7 @@ class LeaderFetching:
         batch_bytes: int,
         received: Counts,
         known: KnownLeaders | None = None,
+        identities: Mapping[str, str] | None = None,
     ) -> None:
         self._client = str(properties.get("client.id", "rdkafka"))
         self._rack = str(properties.get("client.rack", ""))
@@ -91,6 +93,7 @@ class LeaderFetching:
         self._buffer = ResponseBuffer()
         self._brokers: dict[int, _Broker] = {}
         self.known = known or KnownLeaders()
+        self._identities = identities or {}
         self.whole = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -122,7 +125,7 @@ class LeaderFetching:
 
     def _find_leaders(self) -> None:
         keys = [one.key for one in self._progress.left]
-        if any(self.known.leader(key) is None for key in keys):
+        if not all(self.known.knows(key, self._identities.get(key.topic, "")) for key in keys):
             self._learn(sorted({key.topic for key in keys}))
         self._brokers = {number: _Broker(number) for number in self.known.brokers}
         for key in keys:

@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 pytest.importorskip("spark_sink.fetch.from_leaders.batch_decoder_compiled", reason="needs a C compiler at the build")
 
 from producer.testing import MockCluster
+from spark_sink.errors import DataLossError
 from spark_sink.fetch import range_reader
 from spark_sink.fetch.from_leaders import known_leaders
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection
@@ -102,6 +103,18 @@ def test_topics_that_are_new_to_a_task_are_asked_for(mock: MockCluster, ids: dic
     calls.clear()
     assert read(mock, ids, ALL[:3]) == EVERYTHING[: 3 * RECORDS]
     assert calls[0] == "fetch"
+
+
+def test_leaders_of_a_topic_that_was_recreated_are_not_used(
+    mock: MockCluster, ids: dict[str, str], calls: list[str]
+) -> None:
+    """The plan has its new id, and a broker that has not noticed would answer with the old records."""
+    read(mock, ids)
+    calls.clear()
+    with pytest.raises(DataLossError, match=r"a: .* recreated while it was read"):
+        read(mock, {**ids, "a": "cluster/another"})
+    assert calls[0] == "metadata"
+    assert not known_leaders._kept
 
 
 def test_without_ids_in_the_plan_nothing_is_kept(mock: MockCluster, calls: list[str]) -> None:
