@@ -31,7 +31,7 @@ EVERYTHING = sorted((one.topic, one.partition, at) for one in ALL for at in rang
 @pytest.fixture
 def mock() -> Iterator[MockCluster]:
     """Three brokers, and two topics of three partitions; nothing is left of other tests."""
-    known_leaders._forget()
+    forget()
     with MockCluster() as cluster:
         for topic in TOPICS:
             cluster.create(topic, [1, 2, 3])
@@ -40,7 +40,14 @@ def mock() -> Iterator[MockCluster]:
             producer.produce(topic, b"%d" % at, partition=partition)
         producer.flush()
         yield cluster
+        forget()
+
+
+def forget() -> None:
+    """Close what tasks have left: a client of librdkafka would look for the brokers of a test that has ended."""
     known_leaders._forget()
+    while range_reader._idle:
+        range_reader._idle.popitem()[1].close()
 
 
 @pytest.fixture
