@@ -6,8 +6,9 @@ the functions, which this module's test calls on kafka-python's own objects. `cl
 kafka-python's coordinator, use the names in `NAMES` directly; the test looks for each in the installed version.
 """
 
+import contextlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kafka import KafkaConsumer
@@ -45,6 +46,7 @@ NAMES: Final[Mapping[type, tuple[str, ...]]] = {
 """The private names by class."""
 
 _LONGEST_BACKOFF_MS: Final = 1_000  # of Kafka's own consumer, retry.backoff.max.ms
+_SHORT_BACKOFF_MS: Final = 10
 
 
 def partition_metadata(cluster: Any, topic: str) -> dict[int, Any]:  # noqa: ANN401 -- kafka-python is untyped
@@ -128,6 +130,21 @@ def back_off_absent_topics(coordinator: Any) -> None:  # noqa: ANN401 -- as abov
         cluster.config["retry_backoff_ms"] = longer_ms if cluster._need_update else first_ms
 
     _listen(coordinator, answered)
+
+
+@contextlib.contextmanager
+def short_backoff(coordinator: Any) -> Iterator[None]:  # noqa: ANN401 -- as above
+    """Let a request for metadata follow the one before at once, within the block.
+
+    kafka-python lets `retry_backoff_ms` pass between any two of them, not only before a retry.
+    """
+    config = coordinator._cluster.config
+    usual_ms = config["retry_backoff_ms"]
+    config["retry_backoff_ms"] = min(_SHORT_BACKOFF_MS, usual_ms)
+    try:
+        yield
+    finally:  # an answer may have made it longer
+        config["retry_backoff_ms"] = max(usual_ms, config["retry_backoff_ms"])
 
 
 def _listen(coordinator: Any, listener: Callable[[Any], object]) -> None:  # noqa: ANN401 -- as above

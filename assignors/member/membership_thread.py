@@ -14,6 +14,7 @@ from kafka.future import Future
 from assignors.clients.kafka_python_internals import (
     back_off_absent_topics,
     last_metadata_ms,
+    short_backoff,
     wake_on_metadata,
     wake_on_rejoin,
 )
@@ -168,7 +169,7 @@ class MemberThread:
         for _ in range(2):
             self._topics_at = last_metadata_ms(coordinator._cluster)
             # KafkaError: also of a topic that does not exist. RuntimeError: the event loop has ended.
-            with contextlib.suppress(KafkaError, RuntimeError):
+            with contextlib.suppress(KafkaError, RuntimeError), short_backoff(coordinator):
                 coordinator._net.run(coordinator._manager.wait_for, coordinator._cluster.request_update(), _TOPICS_MS)
 
     def _settle(self) -> None:

@@ -41,6 +41,7 @@ class MembershipSession:
             patience_s=options.session_timeout_s,
             silence_s=options.max_poll_interval_s,
         )
+        self._pauses()  # begins to read them while the member joins
         self._closing = False
         # Spark ends the reader with SIGTERM, and calls `stop` only if the handler raises. It may raise just before that
         # call, and then only this leaves the group.

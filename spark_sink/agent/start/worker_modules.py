@@ -28,6 +28,14 @@ QUERY = (
     "pyspark.sql.worker.python_streaming_sink_runner",
     "pyspark.sql.worker.write_into_data_source",
     "spark_sink.source.stream_reader",
+    "spark_sink.source.membership_session",
+    # What a reader loads when it joins the group: half a second.
+    "assignors.clients.kafka_python_security",
+    "assignors.member.group_member",
+    "assignors.protocol.kafka_python_assignors",
+    "assignors.pauses",
+    "confluent_kafka.admin",
+    "encodings.idna",
 )
 
 

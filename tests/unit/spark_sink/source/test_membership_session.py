@@ -20,10 +20,15 @@ class Group:
         sys.stdin.readline()
         print("left", flush=True)
 
-def nothing(*_, **__):
-    return SimpleNamespace(start=lambda: None, stop=lambda: None, close=lambda: None)
+class Pauses:
+    def __init__(self, *_): pass
+    def __call__(self): pass
+    def close(self): pass
 
-module.BatchPlanner, module.KafkaMembership, module.PausedTopics, module.OrphanWatch = Group, nothing, nothing, nothing
+def nothing(*_, **__):
+    return SimpleNamespace(start=lambda: None, stop=lambda: None)
+
+module.BatchPlanner, module.KafkaMembership, module.PausedTopics, module.OrphanWatch = Group, nothing, Pauses, nothing
 limits = SimpleNamespace(max_bytes=None)
 session = module.MembershipSession(SimpleNamespace(
     kafka={"bootstrap.servers": "b:1"}, group="g", limits=limits, session_timeout_s=1, max_poll_interval_s=1,
