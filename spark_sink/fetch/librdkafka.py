@@ -111,7 +111,17 @@ class _Partitions:
         self._library.rd_kafka_topic_partition_list_destroy(self._list)
 
 
-def _open(found: ctypes.CDLL, config: Mapping[str, object]) -> int:
+def check_properties(config: Mapping[str, object]) -> None:
+    """Check the values of properties without a client.
+
+    Raises:
+        FetchError: librdkafka refuses a property.
+    """
+    found = library()
+    found.rd_kafka_conf_destroy(_conf(found, config))
+
+
+def _conf(found: ctypes.CDLL, config: Mapping[str, object]) -> int:
     reason = ctypes.create_string_buffer(512)
     settings = found.rd_kafka_conf_new()
     for name, value in config.items():
@@ -119,6 +129,12 @@ def _open(found: ctypes.CDLL, config: Mapping[str, object]) -> int:
         if found.rd_kafka_conf_set(settings, name.encode(), text.encode(), reason, len(reason)):
             found.rd_kafka_conf_destroy(settings)
             raise FetchError(f"kafka.{name}: {reason.value.decode()}")
+    return int(settings)
+
+
+def _open(found: ctypes.CDLL, config: Mapping[str, object]) -> int:
+    reason = ctypes.create_string_buffer(512)
+    settings = _conf(found, config)
     handle = found.rd_kafka_new(_CONSUMER, settings, reason, len(reason))
     if not handle:
         found.rd_kafka_conf_destroy(settings)

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError
 from spark_sink.errors import DataLossError, FetchError
 from spark_sink.fetch.from_leaders import known_leaders
 from spark_sink.fetch.from_leaders.wire_format import WireError
-from spark_sink.fetch.librdkafka import NativeConsumer, error_text, topic_name
+from spark_sink.fetch.librdkafka import NativeConsumer, check_properties, error_text, topic_name
 from spark_sink.fetch.librdkafka_symbols import Addresses
 from spark_sink.fetch.log_requests import deleted, log_bounds
 from spark_sink.fetch.message_copy import COMPILED
@@ -107,6 +107,7 @@ def fetch(
         return
     config = consumer_config(settings.kafka, longest)
     key = repr(sorted(config.items()))
+    check_properties(config)  # a client is made only where it is needed
     task = _Task(lambda: _idle.pop(key, None) or NativeConsumer(config), pieces, settings, identities)
     whole = False
     try:
@@ -291,7 +292,7 @@ class _Task:
         planned = self._planned_ids()
         if not planned:
             return
-        for topic, identity in self._topic_ids(sorted(planned)).items():
+        for topic, identity in sorted(self._topic_ids(sorted(planned))):
             if identity != planned.get(topic, identity):
                 raise DataLossError(
                     f"{topic}: the topic was deleted and recreated while it was read (id {planned[topic]} became "
@@ -301,16 +302,16 @@ class _Task:
     def _planned_ids(self) -> dict[str, str]:
         return {topic: one.partition("/")[2] for topic, one in self._identities.items() if one}
 
-    def _topic_ids(self, topics: list[str]) -> Mapping[str, str]:
+    def _topic_ids(self, topics: list[str]) -> set[tuple[str, str]]:
         if self._leaders is not None and self._leaders.whole:
             try:
-                found = self._leaders.topic_ids(topics)
+                found = self._leaders.topic_ids()
             except (OSError, WireError) as error:
                 _log.debug("librdkafka asks for the ids of topics", reason=str(error))
             else:
                 self._learned = True
                 return found
-        return self._consumer.topic_ids(topics, self._settings.poll_timeout_s)
+        return set(self._consumer.topic_ids(topics, self._settings.poll_timeout_s).items())
 
     def _find_deleted_topics(self) -> None:
         """Look up the topics whose records do not arrive: librdkafka does not report that a topic was deleted."""

@@ -1,9 +1,8 @@
-"""What a task leaves to the next one of its process: the leaders of topics, and connections to brokers."""
+"""What a task leaves to the next one of its process: connections to brokers, and the partitions that these lead."""
 
-import contextlib
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection
@@ -12,94 +11,84 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 _KNOWN_S: Final = 300.0  # metadata.max.age.ms of Kafka's own client
 _IDLE_S: Final = 60.0  # some networks drop a connection silently after a few minutes
+_MOST_KEPT: Final = 8  # queries of one process with different properties
 
 
-class _Topic(NamedTuple):
-    """The brokers that lead a topic's partitions, and its id, empty if that is not known."""
+class _Lead(NamedTuple):
+    """What a broker has said of itself: that it led a partition of the topic with this id."""
 
-    learned_at: float
+    broker: int
     identity: str
-    leaders: dict[int, int]
+    said_at: float
 
 
 class KnownLeaders:
-    """Leaders, and connections that are used by one task at a time.
+    """Connections, and what the brokers at their other ends have said of themselves; used by one task at a time.
 
-    Contract: a task whose every request was answered as expected gives it back with `keep`; after any surprise the next
-    task asks again. A connection that the broker has closed since is not used.
-
-    Attributes:
-        brokers: host and port by id.
+    Contract:
+    * A broker without an open connection is not known: another one may have its address by now, also one of another
+      cluster. So each task asks a bootstrap server for what it does not find here.
+    * A task gives it back with `keep` only if each request was answered as expected.
     """
 
     def __init__(self) -> None:
-        self.brokers: dict[int, tuple[str, int]] = {}
-        self._topics: dict[str, _Topic] = {}
         self._connections: dict[int, LeaderConnection] = {}
-        self._used_at = time.monotonic()
+        self._leads: dict[TopicPartition, _Lead] = {}
 
-    def knows(self, key: TopicPartition, identity: str) -> bool:
-        """Return whether the leader of a partition was learned not long ago, and of a topic with this id.
-
-        A topic that was deleted and recreated has other leaders, and a broker that has not noticed may answer with
-        records of the old one.
-        """
-        found = self._topics.get(key.topic)
+    def leader(self, key: TopicPartition, identity: str) -> int | None:
+        """Return the broker that leads a partition of the topic with this id, None if that is not known."""
+        found = self._leads.get(key)
         if found is None or not identity or found.identity != identity:
-            return False
-        return time.monotonic() - found.learned_at < _KNOWN_S and self.leader(key) is not None
+            return None
+        fresh = time.monotonic() - found.said_at < _KNOWN_S
+        return found.broker if fresh and found.broker in self._connections else None
 
-    def leader(self, key: TopicPartition) -> int | None:
-        """Return the broker that leads a partition as far as is known, else None."""
-        found = self._topics.get(key.topic)
-        number = None if found is None else found.leaders.get(key.partition)
-        return number if number in self.brokers else None
+    def address(self, broker: int) -> tuple[str, int]:
+        """Return host and port of a broker that `leader` has returned."""
+        return self._connections[broker].address
 
-    def learn(self, topics: Iterable[str], found: Leaders) -> None:
-        """Replace what is known of these topics."""
-        self.brokers = dict(found.brokers)
+    def confirm(self, broker: int, keys: Collection[TopicPartition], said: Leaders) -> None:
+        """Record what a broker says of partitions that were read from it: it leads them, or they are not known."""
         now = time.monotonic()
-        self._topics |= {topic: _Topic(now, found.ids.get(topic, ""), {}) for topic in topics}
-        for key, number in found.leaders.items():
-            if key.topic in self._topics:
-                self._topics[key.topic].leaders[key.partition] = number
+        for key in keys:
+            identity = said.ids.get(key.topic, "")
+            if said.leaders.get(key) == broker and identity:
+                self._leads[key] = _Lead(broker, identity, now)
+            else:
+                self._leads.pop(key, None)
 
-    def connection(self, number: int, timeout_s: float) -> LeaderConnection:
-        """Return a connection to a broker.
+    def connect(self, broker: int, address: tuple[str, int], timeout_s: float) -> LeaderConnection:
+        """Return the connection to a broker at this address, a new one if there is none.
 
         Raises:
             OSError: the broker cannot be reached.
         """
-        address = self.brokers[number]
-        found = self._connections.get(number)
+        found = self._connections.get(broker)
         if found is None or found.address != address:
-            self.drop(number)
-            found = self._connections[number] = LeaderConnection(address, timeout_s)
+            self._drop(broker)
+            found = self._connections[broker] = LeaderConnection(address, timeout_s)
         return found
-
-    def connected(self) -> Collection[int]:
-        """List the brokers with a connection."""
-        return list(self._connections)
-
-    def drop(self, number: int) -> None:
-        """Close the connection to a broker."""
-        if (found := self._connections.pop(number, None)) is not None:
-            found.close()
 
     def close(self) -> None:
         """Close all connections."""
-        for number in self.connected():
-            self.drop(number)
+        for broker in list(self._connections):
+            self._drop(broker)
 
     def rest(self) -> None:
-        """Record that the task ends."""
-        self._used_at = time.monotonic()
+        """Forget what is old, at the end of a task."""
+        now = time.monotonic()
+        self._leads = {key: one for key, one in self._leads.items() if now - one.said_at < _KNOWN_S}
 
     def resume(self) -> None:
-        """Close the connections that should not be used again."""
-        old = time.monotonic() - self._used_at > _IDLE_S
-        for number in [one for one, connection in self._connections.items() if old or not connection.is_quiet()]:
-            self.drop(number)
+        """Close the connections that should not be used again: closed by the broker, or idle for long."""
+        now = time.monotonic()
+        for broker, one in list(self._connections.items()):
+            if now - one.used_at > _IDLE_S or not one.is_quiet():
+                self._drop(broker)
+
+    def _drop(self, broker: int) -> None:
+        if (found := self._connections.pop(broker, None)) is not None:
+            found.close()
 
 
 _kept: dict[str, KnownLeaders] = {}  # of this process, by the properties of the tasks
@@ -120,13 +109,15 @@ def keep(properties: str, known: KnownLeaders) -> None:
     if (other := _kept.pop(properties, None)) is not None:  # of a task that ran at the same time
         other.close()
     _kept[properties] = known
+    if len(_kept) > _MOST_KEPT and (oldest := _kept.pop(next(iter(_kept)), None)) is not None:
+        oldest.close()
 
 
 def _forget() -> None:
     """Close this process's copies of the parent's connections, which stay open there."""
-    while _kept:
-        with contextlib.suppress(KeyError):
-            _kept.popitem()[1].close()
+    for properties in list(_kept):
+        if (found := _kept.pop(properties, None)) is not None:
+            found.close()
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -37,6 +37,7 @@ class LeaderConnection:
 
     Attributes:
         address: host and port.
+        used_at: when it was opened, or has received last, in seconds of `time.monotonic`.
 
     Raises:
         OSError: the broker cannot be reached.
@@ -50,6 +51,7 @@ class LeaderConnection:
             raise OSError(f"{address[0]!r} is no name of a server") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._number = 0
+        self.used_at = time.monotonic()
         self._longest_s = _PARTS * timeout_s
 
     def __enter__(self) -> Self:
@@ -61,6 +63,11 @@ class LeaderConnection:
     def fileno(self) -> int:
         """Return the number for a selector."""
         return self._socket.fileno()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was asked yet."""
+        return not self._number
 
     def next_number(self) -> int:
         """Return the number (correlation id) for the next request."""
@@ -89,6 +96,7 @@ class LeaderConnection:
             raise WireError("a response belongs to no request")
         content = buffer.room(size - _NUMBER_BYTES)
         self._fill(content)
+        self.used_at = time.monotonic()
         return content
 
     def is_quiet(self) -> bool:

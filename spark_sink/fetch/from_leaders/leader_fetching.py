@@ -29,6 +29,7 @@ from spark_sink.ranges.range_completion import TaskProgress
 
 _log = structlog.get_logger("azimuth.source")
 _TIMEOUT_S: Final = 5.0
+_KEPT_WAIT_S: Final = 2.0
 _WAIT_MS: Final = 100
 _RESPONSE_BYTES: Final = 8 << 20
 _PARTITION_BYTES: Final = 2 << 20
@@ -40,13 +41,27 @@ _failed: dict[Address, float] = {}  # bootstrap servers that did not answer a ta
 
 @dataclass(slots=True)
 class _Broker:
-    """A broker, the partitions that are read from it in the order of the next request, and its connection."""
+    """A broker of a task.
+
+    Attributes:
+        number: its id.
+        address: host and port.
+        keys: the partitions that are read from it, in the order of the next request.
+        connection: None before the first request.
+        alive: whether the connection is new, or has brought an answer to this task.
+        asked: whether a request has no answer yet.
+        empty: answers in a row without a record.
+        read: partitions of which it has sent records.
+    """
 
     number: int
+    address: Address
     keys: deque[TopicPartition] = field(default_factory=deque)
     connection: LeaderConnection | None = None
+    alive: bool = False
     asked: bool = False
     empty: int = 0
+    read: set[TopicPartition] = field(default_factory=set)
 
 
 class LeaderFetching:
@@ -103,7 +118,7 @@ class LeaderFetching:
                 self._find_leaders()
                 self._ask(ready)
                 while ready.get_map():
-                    for broker in _answering(ready):
+                    for broker in _answering(ready, self._wait_s()):
                         batches = self._take(broker)
                         self._ask(ready)  # the broker works while the batches are used
                         yield from batches
@@ -114,40 +129,51 @@ class LeaderFetching:
             if not self.whole:
                 self.known.close()
 
-    def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Return ids of topics (KIP-516) by name, without those that are unknown now, and learn their leaders.
+    def topic_ids(self) -> set[tuple[str, str]]:
+        """Return topics with the ids (KIP-516) that they have now for each broker that their records came from.
+
+        A broker knows the ids of its own logs, also if it is cut off from the others, so no other one is asked. Topics
+        that are unknown now, or had no id in the plan, are left out.
 
         Raises:
-            OSError: no broker answers, or one that is older than 2.8.
+            OSError: a broker does not answer, or is older than 2.8.
             WireError: a response is not as expected.
         """
-        return self._learn(sorted(topics), ids=True).ids
+        asked: list[tuple[_Broker, LeaderConnection]] = []
+        for broker in self._brokers.values():
+            topics = sorted({key.topic for key in broker.read if self._identities.get(key.topic)})
+            if topics and broker.connection is not None:
+                number = broker.connection.next_number()
+                broker.connection.send(metadata_request(number, self._client, topics, ids=True))
+                asked.append((broker, broker.connection))
+        found: set[tuple[str, str]] = set()
+        for broker, connection in asked:
+            said = parse_metadata(connection.receive(self._buffer), ids=True)
+            self.known.confirm(broker.number, broker.read, said)
+            found |= set(said.ids.items())
+        return found
 
     def _find_leaders(self) -> None:
         keys = [one.key for one in self._progress.left]
-        if not all(self.known.knows(key, self._identities.get(key.topic, "")) for key in keys):
-            self._learn(sorted({key.topic for key in keys}))
-        self._brokers = {number: _Broker(number) for number in self.known.brokers}
-        for key in keys:
-            if (leader := self.known.leader(key)) is not None:
+        leaders = {key: self.known.leader(key, self._identities.get(key.topic, "")) for key in keys}
+        if None in leaders.values():
+            found = self._metadata(sorted({key.topic for key in keys}))
+            leaders = {key: found.leaders.get(key) for key in keys}
+            self._brokers = {number: _Broker(number, address) for number, address in found.brokers.items()}
+        else:
+            known = sorted({one for one in leaders.values() if one is not None})
+            self._brokers = {number: _Broker(number, self.known.address(number)) for number in known}
+        for key, leader in leaders.items():
+            if leader is not None:
                 self._brokers[leader].keys.append(key)
 
-    def _learn(self, topics: list[str], *, ids: bool = False) -> Leaders:
-        found = self._metadata(topics, ids=ids)
-        self.known.learn(topics, found)
-        return found
-
-    def _metadata(self, topics: list[str], *, ids: bool) -> Leaders:
-        for number in self.known.connected():
-            try:
-                return self._asked_for_metadata(self.known.connection(number, _TIMEOUT_S), topics, ids=ids)
-            except OSError:
-                self.known.drop(number)
+    def _metadata(self, topics: list[str]) -> Leaders:
         reasons: list[str] = []  # not the errors: they refer to this frame, which would keep the buffer
         for address in bootstrap_order(self._bootstrap, _failed):
             try:
                 with LeaderConnection(address, _TIMEOUT_S) as connection:
-                    found = self._asked_for_metadata(connection, topics, ids=ids)
+                    connection.send(metadata_request(connection.next_number(), self._client, topics))
+                    found = parse_metadata(connection.receive(self._buffer))
             except OSError as error:
                 _failed[address] = time.monotonic()
                 reasons.append(str(error))
@@ -156,10 +182,6 @@ class LeaderFetching:
                 return found
         raise ConnectionRefusedError(f"no bootstrap server answers: {reasons}")
 
-    def _asked_for_metadata(self, connection: LeaderConnection, topics: list[str], *, ids: bool) -> Leaders:
-        connection.send(metadata_request(connection.next_number(), self._client, topics, ids=ids))
-        return parse_metadata(connection.receive(self._buffer), ids=ids)
-
     def _ask(self, ready: selectors.BaseSelector) -> None:
         """Send a request to each broker that has none to answer, and partitions that are not read to the end."""
         for broker in self._brokers.values():
@@ -167,7 +189,9 @@ class LeaderFetching:
             if not wanted:
                 continue
             try:
-                broker.connection = self.known.connection(broker.number, _TIMEOUT_S)
+                if broker.connection is None:
+                    broker.connection = self.known.connect(broker.number, broker.address, _TIMEOUT_S)
+                    broker.alive = broker.connection.is_new
                 broker.connection.send(self._request(broker.connection.next_number(), wanted))
             except OSError as error:  # not raised: batches that were taken before are still to be yielded
                 _log.debug("a broker is lost, librdkafka reads its ranges", broker=broker.number, reason=str(error))
@@ -175,6 +199,10 @@ class LeaderFetching:
                 continue
             broker.asked = True
             ready.register(broker.connection, selectors.EVENT_READ, broker)
+
+    def _wait_s(self) -> float:
+        """Longest wait: shorter for a connection of an earlier task, whose broker may have been lost since."""
+        return _TIMEOUT_S if all(one.alive for one in self._brokers.values() if one.asked) else _KEPT_WAIT_S
 
     def _request(self, number: int, wanted: list[Wanted]) -> bytes:
         return fetch_request(
@@ -199,7 +227,7 @@ class LeaderFetching:
         """Receive a response and advance the progress; a partition with anything unexpected is left to librdkafka."""
         assert broker.connection is not None  # noqa: S101 -- it has a request
         response = broker.connection.receive(self._buffer)
-        broker.asked = False
+        broker.asked, broker.alive = False, True
         wanted = [(one, self._progress.bounds(one.key)) for one in self._expected(broker, parse_fetch(response))]
         records = ResponseRecords(response, wanted)
         batches = list(records.batches(self._schema, self._batch_bytes))
@@ -226,6 +254,8 @@ class LeaderFetching:
         for one in records.read:
             moved = one.position > self._progress.bounds(one.key)[0]
             any_moved |= moved
+            if moved:
+                broker.read.add(one.key)
             if moved or not one.whole:
                 broker.keys.remove(one.key)
             if moved and one.whole:
@@ -240,13 +270,13 @@ class LeaderFetching:
             raise WireError(f"broker {broker.number} has none of the records")
 
 
-def _answering(ready: selectors.BaseSelector) -> Iterator[_Broker]:
+def _answering(ready: selectors.BaseSelector, wait_s: float) -> Iterator[_Broker]:
     """Wait for responses; yield their brokers, which are waited for no more.
 
     Raises:
         TimeoutError: there is none.
     """
-    events = ready.select(_TIMEOUT_S)
+    events = ready.select(wait_s)
     if not events:
         raise TimeoutError("no broker answers")
     for event, _mask in events:

@@ -1,4 +1,4 @@
-"""What a task leaves to the next one: leaders and connections that are used again, and never in place of an answer."""
+"""What a task leaves to the next one: connections, and what the brokers at their ends have said of themselves."""
 
 import os
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 pytest.importorskip("spark_sink.fetch.from_leaders.batch_decoder_compiled", reason="needs a C compiler at the build")
 
 from producer.testing import MockCluster
-from spark_sink.errors import DataLossError
+from spark_sink.errors import DataLossError, FetchError
 from spark_sink.fetch import range_reader
-from spark_sink.fetch.from_leaders import known_leaders
+from spark_sink.fetch.from_leaders import known_leaders, leader_fetching
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection
 from spark_sink.fetch.librdkafka import NativeConsumer
 from spark_sink.fetch.range_reader import fetch
@@ -88,7 +88,7 @@ def read(mock: MockCluster, ids: dict[str, str], ranges: list[Range] = ALL) -> R
 
 
 def test_the_second_task_fetches_at_once(mock: MockCluster, ids: dict[str, str], calls: list[str]) -> None:
-    """It connects to no broker, and asks once, at the end, for ids and leaders together; librdkafka is not needed."""
+    """It connects to no broker. At the end each broker that it read from says its ids; librdkafka is not needed."""
     assert set(ids) == set(TOPICS)
     assert read(mock, ids) == EVERYTHING
     first = calls.copy()
@@ -97,7 +97,8 @@ def test_the_second_task_fetches_at_once(mock: MockCluster, ids: dict[str, str],
     assert read(mock, ids) == EVERYTHING
     assert calls.count("connect") == 0
     assert calls[0] == "fetch"
-    assert [one for one in calls if one == "metadata"] == calls[-1:] == ["metadata"]
+    assert calls.count("metadata") == 3
+    assert calls[-3:] == ["metadata"] * 3
     assert not range_reader._idle
 
 
@@ -106,7 +107,7 @@ def test_topics_that_are_new_to_a_task_are_asked_for(mock: MockCluster, ids: dic
     read(mock, ids, ALL[:3])
     calls.clear()
     assert read(mock, ids) == EVERYTHING
-    assert calls[0] == "metadata"
+    assert calls[:2] == ["connect", "metadata"]
     calls.clear()
     assert read(mock, ids, ALL[:3]) == EVERYTHING[: 3 * RECORDS]
     assert calls[0] == "fetch"
@@ -120,7 +121,7 @@ def test_leaders_of_a_topic_that_was_recreated_are_not_used(
     calls.clear()
     with pytest.raises(DataLossError, match=r"a: .* recreated while it was read"):
         read(mock, {**ids, "a": "cluster/another"})
-    assert calls[0] == "metadata"
+    assert calls[:2] == ["connect", "metadata"]
     assert not known_leaders._kept
 
 
@@ -144,24 +145,30 @@ def test_a_leader_that_has_moved_between_two_tasks_is_found(mock: MockCluster, i
 def test_a_connection_that_the_broker_has_closed_is_not_used(
     mock: MockCluster, ids: dict[str, str], calls: list[str]
 ) -> None:
-    """A broker that restarts, or has found the connection idle for too long."""
+    """A broker that restarts; another one may have its address by now, so a bootstrap server is asked for it."""
     read(mock, ids)
     mock.down(2)
     mock.up(2)
     calls.clear()
     assert read(mock, ids) == EVERYTHING
-    assert calls.count("connect") == 1
+    assert calls[:2] == ["connect", "metadata"]
+    assert calls.count("connect") == 2
 
 
 def test_connections_that_have_rested_for_long_are_not_used(
     mock: MockCluster, ids: dict[str, str], calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some networks forget them, and nobody would answer."""
+    """Some networks forget them, and nobody would answer. Each counts alone: other brokers may be busy."""
     read(mock, ids)
+    (known,) = known_leaders._kept.values()
+    known._connections[2].used_at -= known_leaders._IDLE_S
+    calls.clear()
+    assert read(mock, ids) == EVERYTHING
+    assert calls.count("connect") == 2
     monkeypatch.setattr(known_leaders, "_IDLE_S", -1.0)
     calls.clear()
     assert read(mock, ids) == EVERYTHING
-    assert calls.count("connect") == 3
+    assert calls.count("connect") == 4
 
 
 def test_leaders_that_were_learned_long_ago_are_asked_for(
@@ -172,7 +179,54 @@ def test_leaders_that_were_learned_long_ago_are_asked_for(
     monkeypatch.setattr(known_leaders, "_KNOWN_S", -1.0)
     calls.clear()
     read(mock, ids)
-    assert calls[0] == "metadata"
+    assert calls[:2] == ["connect", "metadata"]
+
+
+def test_the_brokers_that_were_read_say_the_ids(
+    mock: MockCluster, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is cut off from the others still names the old id of a topic that was recreated elsewhere."""
+    asked: list[int] = []
+    send = LeaderConnection.send
+    read(mock, ids)
+    (known,) = known_leaders._kept.values()
+    number_of = {one.address: number for number, one in known._connections.items()}
+
+    def sending(one: LeaderConnection, request: bytes) -> None:
+        if request[4:6] == b"\0\3":
+            asked.append(number_of[one.address])
+        send(one, request)
+
+    monkeypatch.setattr(LeaderConnection, "send", sending)
+    assert len(read(mock, ids, [Range("a", 1, 0, RECORDS)])) == RECORDS
+    assert asked == [2]
+
+
+def test_a_kept_connection_without_an_answer_is_given_up_soon(
+    mock: MockCluster, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its broker may have been lost without a word; librdkafka reads what is left."""
+    read(mock, ids)
+    monkeypatch.setattr(leader_fetching, "_KEPT_WAIT_S", 0.05)
+    mock.delay(2, 400)
+    try:
+        assert read(mock, ids) == EVERYTHING
+    finally:
+        mock.delay(2, 0)
+    assert not known_leaders._kept
+    assert range_reader._idle
+
+
+def test_what_is_kept_is_bounded(mock: MockCluster, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Topics come and go, and so do queries."""
+    read(mock, ids)
+    (known,) = known_leaders._kept.values()
+    monkeypatch.setattr(known_leaders, "_KNOWN_S", -1.0)
+    known.rest()
+    assert not known._leads
+    for number in range(20):
+        known_leaders.keep(str(number), known_leaders.KnownLeaders())
+    assert len(known_leaders._kept) == known_leaders._MOST_KEPT
 
 
 def test_a_forked_process_does_not_share_connections(mock: MockCluster, ids: dict[str, str]) -> None:
@@ -215,3 +269,10 @@ def test_no_record_is_lost_or_doubled_whichever_call_of_a_later_task_fails(
             break
         failing += 1
     assert failing > (1 if method != "__init__" or restarted else 0)
+
+
+def test_a_property_that_librdkafka_refuses_ends_a_task_that_does_not_need_it(mock: MockCluster) -> None:
+    """Else it would be reported by the first task that cannot read from the leaders."""
+    settings = FetchSettings(kafka={"bootstrap.servers": mock.bootstrap_servers, "isolation.level": "some"})
+    with pytest.raises(FetchError, match=r"kafka\.isolation\.level"):
+        list(fetch(ALL, settings))
