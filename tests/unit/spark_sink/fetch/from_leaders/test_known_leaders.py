@@ -20,6 +20,7 @@ from spark_sink.fetch.range_reader import fetch
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range
+from tests.unit.spark_sink.fetch.from_leaders.one_failure import OneFailure
 
 RECORDS = 60
 TOPICS = ("a", "b")
@@ -246,29 +247,20 @@ def test_no_record_is_lost_or_doubled_whichever_call_of_a_later_task_fails(
     mock: MockCluster, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch, method: str, *, restarted: bool
 ) -> None:
     """Each connect, request and response of the second task fails once; the third one reads everything, too."""
-    original, failing, calls = getattr(LeaderConnection, method), 1, 0
-
-    def once(*arguments: Any) -> Any:  # noqa: ANN401 -- passed on
-        nonlocal calls
-        calls += 1
-        if calls == failing:
-            raise ConnectionResetError
-        return original(*arguments)
-
+    one = OneFailure(getattr(LeaderConnection, method))
     while True:
         read(mock, ids)
         if restarted:
             mock.down(1)
             mock.up(1)
         with monkeypatch.context() as patched:
-            patched.setattr(LeaderConnection, method, once)
-            calls = 0
+            patched.setattr(LeaderConnection, method, one.method())
+            one.calls, one.failing = 0, one.failing + 1
             assert read(mock, ids) == EVERYTHING
         assert read(mock, ids) == EVERYTHING
-        if calls < failing:  # no call was left that could fail
+        if one.calls < one.failing:  # no call was left that could fail
             break
-        failing += 1
-    assert failing > (1 if method != "__init__" or restarted else 0)
+    assert one.failing > (1 if method != "__init__" or restarted else 0)
 
 
 def test_a_property_that_librdkafka_refuses_ends_a_task_that_does_not_need_it(mock: MockCluster) -> None:

@@ -6,7 +6,6 @@ import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -24,6 +23,7 @@ from spark_sink.fetch.received_files import Counts
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.ranges.range_completion import TaskProgress
+from tests.unit.spark_sink.fetch.from_leaders.one_failure import OneFailure
 
 RECORDS = 300
 CODECS = ["none", "gzip", "lz4", "zstd", "snappy"]
@@ -175,18 +175,10 @@ def test_no_record_is_lost_or_doubled_whichever_call_fails(
     mock: MockCluster, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     """Each connect, request and response fails once; rows that were taken before must still be yielded."""
-    original, failing, calls = getattr(LeaderConnection, method), 0, 0
-
-    def once(*arguments: Any) -> Any:  # noqa: ANN401 -- passed on
-        nonlocal calls
-        calls += 1
-        if calls == failing:
-            raise ConnectionResetError
-        return original(*arguments)
-
-    monkeypatch.setattr(LeaderConnection, method, once)
-    while calls >= failing:  # until no call is left that could fail
-        failing, calls = failing + 1, 0
+    one = OneFailure(getattr(LeaderConnection, method))
+    monkeypatch.setattr(LeaderConnection, method, one.method())
+    while one.calls >= one.failing:  # until no call is left that could fail
+        one.calls, one.failing = 0, one.failing + 1
         progress = TaskProgress(ranges("none"))
         properties = {"bootstrap.servers": mock.bootstrap_servers, "fetch.message.max.bytes": 2_000}
         found = LeaderFetching(properties, progress, SCHEMA, 1 << 20, Counts()).batches()
@@ -194,4 +186,4 @@ def test_no_record_is_lost_or_doubled_whichever_call_fails(
         read = list(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
         left = [(one.partition, at) for one in progress.left for at in range(one.begin, one.end)]
         assert sorted(read + left) == [(partition, at) for partition in range(3) for at in range(RECORDS // 3)]
-    assert failing > 3
+    assert one.failing > 3
