@@ -2,6 +2,7 @@
 
 * `range_reader`: reads ranges of offsets.
 * `log_requests`: bounds of a log, and whether its topic is still there.
+* `consumer_properties`: the properties of its consumer.
 * `librdkafka`: a consumer on librdkafka's C interface; `librdkafka_symbols`: that interface's functions.
 * `topic_ids`: topic ids, to detect after reading that a topic was recreated.
 * `message_copy`: copies records out of librdkafka's memory: `copy_compiled` in C if there was a compiler at the build,

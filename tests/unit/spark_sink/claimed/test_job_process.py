@@ -17,7 +17,7 @@ from spark_sink.claimed import ClaimedSettings, Round, build
 from spark_sink.claimed import job_process as module
 from spark_sink.claimed.end_of_once import Ending
 from spark_sink.errors import OptionError, TableError
-from spark_sink.fetch.range_reader import consumer_config
+from spark_sink.fetch.consumer_properties import consumer_config
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.options.fetch_settings import FetchSettings
