@@ -11,6 +11,6 @@
 * `broker_assigned_offsets`: its commits; `broker_assigned_errors`: its errors.
 * `broker_assigned_callbacks`: the callbacks for which its thread waits.
 * `librdkafka_numbers`: numbers in its properties; `first_answer`: its wait for a broker.
-* `on_assigned_once`: what its program was told.
+* `on_assigned_once`: calls `on_assigned` and `on_lost` once for each partition.
 * `thread_calls`: calls that one thread makes for the others.
 """

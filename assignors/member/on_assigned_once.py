@@ -1,4 +1,4 @@
-"""The partitions that a program was told it owns, from `on_assigned` to `on_revoked` or `on_lost`."""
+"""Calls `on_assigned` and `on_lost` once for each partition that a program owns."""
 
 import threading
 from collections.abc import Callable

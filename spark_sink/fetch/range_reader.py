@@ -58,7 +58,7 @@ def fetch(
         settings: how to read them.
         identities: `<cluster id>/<topic id>` by topic at the time when the ranges were planned; compared after the
             last record. Topics without an identity are not compared.
-        keep: keep the consumer for the next task of this process.
+        keep: keep connections and the consumer for the next task of this process.
 
     Yields:
         Record batches; offsets ascend within a partition. Every record of the ranges is in exactly one batch.
@@ -122,6 +122,7 @@ class _Task:
         self._open_consumer = open_consumer
         self._leaders: LeaderFetching | None = None
         self._properties = librdkafka_config(settings.kafka)
+        self._kept_as = repr(sorted(self._properties.items()))
         self._learned = False
         self._progress = TaskProgress(pieces)
         self._settings = settings
@@ -149,7 +150,7 @@ class _Task:
     def end(self, *, keep: bool) -> NativeConsumer | None:
         """Leave what is known of the leaders to the next task, and return the consumer for it; or close both."""
         if self._leaders is not None and keep and self._learned:
-            known_leaders.keep(repr(sorted(self._properties.items())), self._leaders.known)
+            known_leaders.keep(self._kept_as, self._leaders.known)
         elif self._leaders is not None:
             self._leaders.known.close()
         consumer = self._opened()
@@ -166,7 +167,7 @@ class _Task:
             return
         from spark_sink.fetch.from_leaders.leader_fetching import LeaderFetching  # noqa: PLC0415 -- compiled
 
-        known = known_leaders.take(repr(sorted(properties.items())))
+        known = known_leaders.take(self._kept_as)
         size = self._settings.batch_bytes
         self._leaders = LeaderFetching(
             properties, self._progress, self._schema, size, self.received, known, self._planned_ids()

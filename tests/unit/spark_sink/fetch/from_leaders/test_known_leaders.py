@@ -159,7 +159,7 @@ def test_a_connection_that_the_broker_has_closed_is_not_used(
 def test_connections_that_have_rested_for_long_are_not_used(
     mock: MockCluster, ids: dict[str, str], calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some networks forget them, and nobody would answer. Each counts alone: other brokers may be busy."""
+    """Some networks drop them without a word, and no answer comes. Each counts alone: other brokers may be busy."""
     read(mock, ids)
     (known,) = known_leaders._kept.values()
     known._connections[2].used_at -= known_leaders._IDLE_S
