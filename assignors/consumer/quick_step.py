@@ -5,6 +5,7 @@ try:
 except ImportError:  # built without a C compiler
     from assignors.consumer import quick_step_interpreted as quick_step  # type: ignore[no-redef]
 
-COMPILED = quick_step.__name__.endswith("quick_step_compiled")
-
 QuickStep, Readiness = quick_step.QuickStep, quick_step.Readiness
+
+TAKES_RECORDS = quick_step.TAKES_RECORDS
+"""Whether `QuickStep.take` ever returns records: compiled, and this release of confluent-kafka is known."""

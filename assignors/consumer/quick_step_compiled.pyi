@@ -4,7 +4,9 @@ from confluent_kafka import Message
 
 from assignors.consumer.quick_step_interpreted import QuickStep, Readiness
 
-__all__ = ["Parts", "QuickStep", "Readiness"]
+__all__ = ["TAKES_RECORDS", "Parts", "QuickStep", "Readiness"]
+
+TAKES_RECORDS: bool
 
 class Parts(Iterator[list[Message]]):
     def __init__(self, whole: list[Message], length: int) -> None: ...

@@ -99,6 +99,7 @@ cdef void find_functions():
 
 
 find_functions()
+TAKES_RECORDS = position is not NULL
 
 
 cdef inline void* handle_of(object client) noexcept:
@@ -221,7 +222,7 @@ cdef class QuickStep:
         if (
             position is NULL
             or type(size) is not int
-            or size < 2  # of single records RecordSteps reads one list ahead
+            or size < 1
             or type(client) is not Consumer
             or of_task()
             or self.ahead.interrupted

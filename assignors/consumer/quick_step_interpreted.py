@@ -5,6 +5,8 @@ RecordSteps does all that the step in C does.
 
 from confluent_kafka import Message
 
+TAKES_RECORDS = False
+
 
 class Readiness:
     """Whether a quick step may run: never, so `state` stays 0; and how many calls wait for the gate."""

@@ -12,7 +12,7 @@ from assignors.consumer.fetching import Fetching
 from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.program_callbacks import ProgramCallbacks
-from assignors.consumer.quick_step import COMPILED, QuickStep
+from assignors.consumer.quick_step import TAKES_RECORDS, QuickStep
 from assignors.consumer.rebalance_handling import Membership
 from assignors.consumer.split_configuration import Configuration
 from assignors.consumer.topic_errors import TopicErrors
@@ -27,7 +27,9 @@ _IDLE_AFTER_S: Final = 2.0
 _READ_AHEAD: Final = 500
 # Of many records the first ones have left the processor's cache when the program gets them, and the next ones are made
 # in memory that is not in it either. A step in Python takes 20 us, so it pays only with more records than one in C.
-_READ_AHEAD_BATCHES: Final = 200 if COMPILED else 1_000
+_READ_AHEAD_BATCHES: Final = 200 if TAKES_RECORDS else 1_000
+# Lists of one record are made by QuickStep; without it one list of many records costs less than many lists of one.
+_LEAST_BATCH: Final = 1 if TAKES_RECORDS else 2
 _NO_WAIT: Final = (0.0,)
 _LISTEN_S: Final = 0.2
 
@@ -128,11 +130,11 @@ class RecordSteps:
                 self.quick.arm(most, now, self._commit_at)
             return had, had >= most or other_work or time.monotonic() >= until
 
-    def _read_ahead(self, now: float, most: int = 1, had: int = 0) -> None:
+    def _read_ahead(self, now: float, most: int = 0, had: int = 0) -> None:
         """Fetch many available records at once, for this call and later ones that need the same number."""
         fewest = self._fetching.fewest_ahead
         ahead, count = max(_READ_AHEAD, fewest), 0
-        if most > 1 and not had:
+        if most >= _LEAST_BATCH and not had:
             count = max(_READ_AHEAD_BATCHES, 2 * most if most <= _READ_AHEAD_BATCHES else 0, fewest) // most
         if (count < 2 and most - had >= ahead) or self._idle(now) or self._ahead.left():  # noqa: PLR2004 -- a batch is no more than the call itself fetches
             return

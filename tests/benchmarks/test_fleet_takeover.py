@@ -143,7 +143,9 @@ def test_topics_of_a_killed_agent_flow_again(
                 server.start()
                 back = time.time()
                 wait_until(
-                    lambda: all(fleet.status(agent).get("standing") == "member" for agent in AGENTS), 20, "members again"
+                    lambda: all(fleet.status(agent).get("standing") == "member" for agent in AGENTS),
+                    20,
+                    "members again",
                 )
                 figures["redis_killed_for_20_s"] = {
                     "longest_gap_of_any_topic_s": max(

@@ -42,7 +42,9 @@ def test_topics_made_anew_while_agents_run_are_read_from_their_beginning(
         send(cluster.bootstrap_servers, dict.fromkeys(topics, 10))
         wait_until(lambda: table.exists() and rows([table]) == 50, 60, "all arrived")
         delete_topics(cluster.bootstrap_servers, anew[:1])
-        wait_until(lambda: not any(f"home/{anew[0]}" in fleet.status(agent).get("topics", ()) for agent in "ab"), 30, "gone")
+        wait_until(
+            lambda: not any(f"home/{anew[0]}" in fleet.status(agent).get("topics", ()) for agent in "ab"), 30, "gone"
+        )
         delete_topics(cluster.bootstrap_servers, anew[1:])
         make_again(cluster.bootstrap_servers, anew)
         send(cluster.bootstrap_servers, {**dict.fromkeys(anew, 40), topics[-1]: 5})
@@ -77,7 +79,9 @@ pattern = "{name}[.](a1|b.*)"
             wait_until(
                 lambda: (
                     all(table.exists() for table in tables.values())
-                    and all(any("are one cluster" in p for p in fleet.status(agent).get("problems", ())) for agent in "ab")
+                    and all(
+                        any("are one cluster" in p for p in fleet.status(agent).get("problems", ())) for agent in "ab"
+                    )
                 ),
                 60,
                 "both write",

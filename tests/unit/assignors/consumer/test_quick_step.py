@@ -46,6 +46,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Modu
         pytest.skip("built without a C compiler")
     monkeypatch.setattr(record_steps, "QuickStep", module.QuickStep)
     monkeypatch.setattr(one_thread_at_a_time, "Readiness", module.Readiness)
+    monkeypatch.setattr(record_steps, "_LEAST_BATCH", 1 if module.TAKES_RECORDS else 2)
     return module
 
 
@@ -54,7 +55,7 @@ def test_the_step_is_compiled_where_there_is_a_compiler() -> None:
     compiler = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0])
     if compiler is None or not Path(sysconfig.get_path("include"), "Python.h").exists():
         pytest.skip("no C compiler, or no headers of Python's")
-    assert quick_step.COMPILED
+    assert quick_step.TAKES_RECORDS
 
 
 @compiled
@@ -76,7 +77,8 @@ def test_parts_are_the_slices_of_the_list(count: int, length: int, taken: int) -
 
 
 @compiled
-def test_most_calls_need_no_other_step(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [1, 15])
+def test_most_calls_need_no_other_step(mock: MockCluster, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """A step in Python costs as much as 80 records."""
     monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)
     monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1)
@@ -92,9 +94,10 @@ def test_most_calls_need_no_other_step(mock: MockCluster, monkeypatch: pytest.Mo
         one.subscribe(["t"])
         assert len(one.consume(15, 20)) == 15  # the first call joins the group
         wait_until_fetched(one)
+        one.consume(size, 5)
         others.clear()
-        found = list(itertools.chain(*(one.consume(15, 5) for _ in range(8))))
-        assert len(found) == 120
+        found = list(itertools.chain(*(one.consume(size, 5) for _ in range(105 // size))))
+        assert len(found) == 105
         assert len(others) <= 3
 
 
@@ -114,6 +117,7 @@ def test_other_calls_between_lose_and_double_no_record(
 ) -> None:
     """A pause, a seek, a commit, another number or another thread ends what a step in C takes for granted."""
     drawn = random.Random(seed)
+    size = drawn.choice([1, 4])
     monkeypatch.setattr(record_steps, "_READ_AHEAD", drawn.choice([1, 500]))
     monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", drawn.choice([1, 20, 1000]))
     with consumer(mock) as one:
@@ -146,7 +150,7 @@ def test_other_calls_between_lose_and_double_no_record(
         while len(found) < ALL:
             assert time.monotonic() < until
             for _ in range(drawn.randrange(4)):
-                found += one.consume(4, 0.1)
+                found += one.consume(size, 0.1)
             drawn.choice(others)()
             one.resume(paused) if len(found) > ALL - 60 else None
         assert not one.consume(4, 0.1)
@@ -168,8 +172,11 @@ def test_a_count_that_is_no_whole_number_is_refused_also_when_records_are_ready(
 
 
 @compiled
+@pytest.mark.parametrize("size", [1, 40])
 @pytest.mark.parametrize("ahead", [1, 1000], ids=["waiting", "reading ahead"])
-def test_a_signal_in_the_step_loses_no_record(mock: MockCluster, monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
+def test_a_signal_in_the_step_loses_no_record(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, ahead: int, size: int
+) -> None:
     """confluent-kafka drops the records of a call during which a handler raises."""
     monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)
     monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", ahead)
@@ -186,14 +193,14 @@ def test_a_signal_in_the_step_loses_no_record(mock: MockCluster, monkeypatch: py
     with handling_alarms(interrupt), consumer(mock) as one:
         one.subscribe(["t"])
         for number in range(6):
-            found = read_with_alarms(one, 0.002 * number + 0.001)
+            found = read_with_alarms(one, size, 0.002 * number + 0.001)
             assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
             for partition in range(3):
                 one.seek(TopicPartition("t", partition, 0))
     assert raised
 
 
-def read_with_alarms(one: GroupConsumer, after_s: float) -> list[Message]:
+def read_with_alarms(one: GroupConsumer, size: int, after_s: float) -> list[Message]:
     """Read all records, with a signal a short time after the begin of each second call."""
     found: list[Message] = []
     until = time.monotonic() + 60
@@ -201,7 +208,7 @@ def read_with_alarms(one: GroupConsumer, after_s: float) -> list[Message]:
         assert time.monotonic() < until
         try:
             signal.setitimer(signal.ITIMER_REAL, after_s if number % 2 else 0)
-            found += one.consume(40, 0.05)
+            found += one.consume(size, 0.05)
         except KeyboardInterrupt:
             continue
         finally:
