@@ -14,10 +14,11 @@ _IDLE_S: Final = 60.0  # some networks drop a connection silently after a few mi
 _MOST_KEPT: Final = 8  # queries of one process with different properties
 
 
-class _Lead(NamedTuple):
-    """What a broker has said of itself: that it led a partition of the topic with this id."""
+class Lead(NamedTuple):
+    """What a broker has said of itself: that it led a partition of the topic with this id, in this epoch (KIP-320)."""
 
     broker: int
+    epoch: int
     identity: str
     said_at: float
 
@@ -33,18 +34,18 @@ class KnownLeaders:
 
     def __init__(self) -> None:
         self._connections: dict[int, LeaderConnection] = {}
-        self._leads: dict[TopicPartition, _Lead] = {}
+        self._leads: dict[TopicPartition, Lead] = {}
 
-    def leader(self, key: TopicPartition, identity: str) -> int | None:
-        """Return the broker that leads a partition of the topic with this id, None if that is not known."""
+    def lead(self, key: TopicPartition, identity: str) -> Lead | None:
+        """Return who leads a partition of the topic with this id, None if that is not known."""
         found = self._leads.get(key)
         if found is None or not identity or found.identity != identity:
             return None
         fresh = time.monotonic() - found.said_at < _KNOWN_S
-        return found.broker if fresh and found.broker in self._connections else None
+        return found if fresh and found.broker in self._connections else None
 
     def address(self, broker: int) -> tuple[str, int]:
-        """Return host and port of a broker that `leader` has returned."""
+        """Return host and port of a broker that `lead` has returned."""
         return self._connections[broker].address
 
     def confirm(self, broker: int, keys: Collection[TopicPartition], said: Leaders) -> None:
@@ -53,7 +54,7 @@ class KnownLeaders:
         for key in keys:
             identity = said.ids.get(key.topic, "")
             if said.leaders.get(key) == broker and identity:
-                self._leads[key] = _Lead(broker, identity, now)
+                self._leads[key] = Lead(broker, said.epochs.get(key, -1), identity, now)
             else:
                 self._leads.pop(key, None)
 

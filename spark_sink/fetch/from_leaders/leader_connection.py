@@ -37,6 +37,7 @@ class LeaderConnection:
 
     Attributes:
         address: host and port.
+        by_id: whether its broker reads topics by their ids; None as long as it was not asked.
         used_at: when it was opened, or has received last, in seconds of `time.monotonic`.
 
     Raises:
@@ -51,6 +52,7 @@ class LeaderConnection:
             raise OSError(f"{address[0]!r} is no name of a server") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._number = 0
+        self.by_id: bool | None = None
         self.used_at = time.monotonic()
         self._longest_s = _PARTS * timeout_s
 

@@ -3,26 +3,22 @@
 import selectors
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import pyarrow as pa
 import structlog
+from confluent_kafka import KafkaError
 
 from assignors.clients import Received
+from spark_sink.fetch.from_leaders.fetch_format import Answered, Wanted, ids_in_bytes
 from spark_sink.fetch.from_leaders.known_leaders import KnownLeaders
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection, ResponseBuffer
 from spark_sink.fetch.from_leaders.metadata_format import Leaders, metadata_request, parse_metadata
 from spark_sink.fetch.from_leaders.plain_properties import Address, bootstrap_addresses, bootstrap_order, read_committed
 from spark_sink.fetch.from_leaders.response_records import ResponseRecords
-from spark_sink.fetch.from_leaders.wire_format import (
-    Answered,
-    Wanted,
-    WireError,
-    fetch_request,
-    parse_fetch,
-)
+from spark_sink.fetch.from_leaders.task_broker import FetchLimits, TaskBroker, metadata_of
+from spark_sink.fetch.from_leaders.wire_format import WireError
 from spark_sink.fetch.received_files import Counts
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.ranges.range_completion import TaskProgress
@@ -38,30 +34,15 @@ _RECORD_BYTES: Final = 1_000  # an estimate, used only for the size of a request
 _PATIENCE: Final = 10  # responses in a row without a record, each after the broker's longest wait
 _failed: dict[Address, float] = {}  # bootstrap servers that did not answer a task of this process, and when
 
-
-@dataclass(slots=True)
-class _Broker:
-    """A broker of a task.
-
-    Attributes:
-        number: its id.
-        address: host and port.
-        keys: the partitions that are read from it, in the order of the next request.
-        connection: None before the first request.
-        alive: whether the connection is new, or has brought an answer to this task.
-        asked: whether a request has no answer yet.
-        empty: answers in a row without a record.
-        read: partitions of which it has sent records.
-    """
-
-    number: int
-    address: Address
-    keys: deque[TopicPartition] = field(default_factory=deque)
-    connection: LeaderConnection | None = None
-    alive: bool = False
-    asked: bool = False
-    empty: int = 0
-    read: set[TopicPartition] = field(default_factory=set)
+# Of one partition: it has another leader, another epoch than was known, or is no longer on the broker.
+_MOVED: Final = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
 
 
 class LeaderFetching:
@@ -92,10 +73,14 @@ class LeaderFetching:
         identities: Mapping[str, str] | None = None,
     ) -> None:
         self._client = str(properties.get("client.id", "rdkafka"))
-        self._rack = str(properties.get("client.rack", ""))
-        self._committed = read_committed(properties)
+        self._limits = FetchLimits(
+            client=self._client,
+            rack=str(properties.get("client.rack", "")),
+            committed=read_committed(properties),
+            wait_ms=_WAIT_MS,
+            most=min(_RESPONSE_BYTES, _size(properties, "fetch.max.bytes")),
+        )
         self._bootstrap = bootstrap_addresses(properties)
-        self._response_bytes = min(_RESPONSE_BYTES, _size(properties, "fetch.max.bytes"))
         self._partition_bytes = min(
             _PARTITION_BYTES,
             _size(properties, "fetch.message.max.bytes"),
@@ -106,9 +91,12 @@ class LeaderFetching:
         self._batch_bytes = batch_bytes
         self._received = received
         self._buffer = ResponseBuffer()
-        self._brokers: dict[int, _Broker] = {}
+        self._brokers: dict[int, TaskBroker] = {}
         self.known = known or KnownLeaders()
         self._identities = identities or {}
+        self._ids = ids_in_bytes(self._identities)
+        self._leads: dict[TopicPartition, tuple[int, int]] = {}  # broker and epoch
+        self._asked_again: set[TopicPartition] = set()
         self.whole = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -130,42 +118,61 @@ class LeaderFetching:
                 self.known.close()
 
     def topic_ids(self) -> set[tuple[str, str]]:
-        """Return topics with the ids (KIP-516) that they have now for each broker that their records came from.
+        """Return topics with their ids (KIP-516), as each broker that their records came from has them.
 
-        A broker knows the ids of its own logs, also if it is cut off from the others, so no other one is asked. Topics
-        that are unknown now, or had no id in the plan, are left out.
+        What was read by id has this id. Of the rest each broker is asked for the ids that it has now: it knows those of
+        its own logs, also if it is cut off from the others. Topics that are unknown now, or had no id in the plan, are
+        left out.
 
         Raises:
             OSError: a broker does not answer, or is older than 2.8.
             WireError: a response is not as expected.
         """
-        asked: list[tuple[_Broker, LeaderConnection]] = []
-        for broker in self._brokers.values():
-            topics = sorted({key.topic for key in broker.read if self._identities.get(key.topic)})
-            if topics and broker.connection is not None:
-                number = broker.connection.next_number()
-                broker.connection.send(metadata_request(number, self._client, topics, ids=True))
-                asked.append((broker, broker.connection))
+        asked = {
+            broker.number: broker.ask_metadata(self._client, self._identities) for broker in self._brokers.values()
+        }
         found: set[tuple[str, str]] = set()
-        for broker, connection in asked:
-            said = parse_metadata(connection.receive(self._buffer), ids=True)
-            self.known.confirm(broker.number, broker.read, said)
-            found |= set(said.ids.items())
+        for broker in self._brokers.values():
+            by_id = broker.read - broker.read_by_name
+            found |= {(key.topic, self._identities[key.topic]) for key in by_id}
+            self.known.confirm(broker.number, by_id, self._as_planned(by_id))
+            if (connection := asked[broker.number]) is not None:
+                said = metadata_of(connection, self._buffer)
+                self.known.confirm(broker.number, broker.read_by_name, said)
+                found |= set(said.ids.items())
         return found
+
+    def _as_planned(self, read: Collection[TopicPartition]) -> Leaders:
+        """Return what a broker says that accepts ids and epochs of these partitions."""
+        leads = {key: self._leads[key] for key in read}
+        return Leaders(
+            {},
+            {key: broker for key, (broker, _) in leads.items()},
+            {key.topic: self._identities[key.topic] for key in read},
+            {key: epoch for key, (_, epoch) in leads.items()},
+        )
 
     def _find_leaders(self) -> None:
         keys = [one.key for one in self._progress.left]
-        leaders = {key: self.known.leader(key, self._identities.get(key.topic, "")) for key in keys}
-        if None in leaders.values():
-            found = self._metadata(sorted({key.topic for key in keys}))
-            leaders = {key: found.leaders.get(key) for key in keys}
-            self._brokers = {number: _Broker(number, address) for number, address in found.brokers.items()}
-        else:
-            known = sorted({one for one in leaders.values() if one is not None})
-            self._brokers = {number: _Broker(number, self.known.address(number)) for number in known}
-        for key, leader in leaders.items():
-            if leader is not None:
+        known = [self.known.lead(key, self._identities.get(key.topic, "")) for key in keys]
+        if None in known:
+            self._take_leaders(keys, self._metadata(sorted({key.topic for key in keys})))
+            return
+        self._leads = {key: (one.broker, one.epoch) for key, one in zip(keys, known, strict=True) if one is not None}
+        for key, (number, _) in self._leads.items():
+            self._broker(number, self.known.address(number)).keys.append(key)
+
+    def _take_leaders(self, keys: Collection[TopicPartition], found: Leaders) -> None:
+        """Read these partitions from their leaders; those without one are left to librdkafka."""
+        for number, address in found.brokers.items():
+            self._broker(number, address)
+        for key in keys:
+            if (leader := found.leaders.get(key)) is not None:
+                self._leads[key] = leader, found.epochs.get(key, -1)
                 self._brokers[leader].keys.append(key)
+
+    def _broker(self, number: int, address: Address) -> TaskBroker:
+        return self._brokers.setdefault(number, TaskBroker(number, address))
 
     def _metadata(self, topics: list[str]) -> Leaders:
         reasons: list[str] = []  # not the errors: they refer to this frame, which would keep the buffer
@@ -192,76 +199,80 @@ class LeaderFetching:
                 if broker.connection is None:
                     broker.connection = self.known.connect(broker.number, broker.address, _TIMEOUT_S)
                     broker.alive = broker.connection.is_new
-                broker.connection.send(self._request(broker.connection.next_number(), wanted))
+                broker.ask(broker.connection, wanted, self._ids, self._limits)
             except OSError as error:  # not raised: batches that were taken before are still to be yielded
                 _log.debug("a broker is lost, librdkafka reads its ranges", broker=broker.number, reason=str(error))
                 broker.keys.clear()
                 continue
-            broker.asked = True
             ready.register(broker.connection, selectors.EVENT_READ, broker)
 
     def _wait_s(self) -> float:
         """Longest wait: shorter for a connection of an earlier task, whose broker may have been lost since."""
         return _TIMEOUT_S if all(one.alive for one in self._brokers.values() if one.asked) else _KEPT_WAIT_S
 
-    def _request(self, number: int, wanted: list[Wanted]) -> bytes:
-        return fetch_request(
-            number,
-            self._client,
-            wanted,
-            wait_ms=_WAIT_MS,
-            most=self._response_bytes,
-            committed=self._committed,
-            rack=self._rack,
-        )
-
-    def _wanted(self, broker: _Broker) -> list[Wanted]:
+    def _wanted(self, broker: TaskBroker) -> list[Wanted]:
         broker.keys = deque(key for key in broker.keys if key in self._progress)
         return [self._asked(key, *self._progress.bounds(key)) for key in broker.keys]
 
     def _asked(self, key: TopicPartition, begin: int, end: int) -> Wanted:
         size = max(_SMALLEST, (end - begin) * _RECORD_BYTES)
-        return Wanted(key, begin, min(size, self._partition_bytes))
+        return Wanted(key, begin, min(size, self._partition_bytes), self._leads[key][1])
 
-    def _take(self, broker: _Broker) -> list[pa.RecordBatch]:
+    def _take(self, broker: TaskBroker) -> list[pa.RecordBatch]:
         """Receive a response and advance the progress; a partition with anything unexpected is left to librdkafka."""
         assert broker.connection is not None  # noqa: S101 -- it has a request
         response = broker.connection.receive(self._buffer)
-        broker.asked, broker.alive = False, True
-        wanted = [(one, self._progress.bounds(one.key)) for one in self._expected(broker, parse_fetch(response))]
-        records = ResponseRecords(response, wanted)
+        answers = broker.take(response)
+        if answers is None:
+            return []
+        moved: list[TopicPartition] = []
+        expected = list(self._expected(broker, answers, moved))
+        records = ResponseRecords(response, [(one, self._progress.bounds(one.key)) for one in expected])
         batches = list(records.batches(self._schema, self._batch_bytes))
         self._advance(broker, records)
+        self._find_moved(broker.connection, moved)
         return batches
 
-    def _expected(self, broker: _Broker, answers: Iterable[Answered]) -> Iterator[Answered]:
+    def _expected(
+        self, broker: TaskBroker, answers: Iterable[Answered], moved: list[TopicPartition]
+    ) -> Iterator[Answered]:
         """Yield the partitions with records to decode; the others are read elsewhere from now on."""
-        asked = set(broker.keys)
         for one in answers:
-            if one.key not in asked:
-                raise WireError(f"the broker answers for {one.key}, which was not asked")
-            asked.remove(one.key)
             if one.error or one.aborted:
                 broker.keys.remove(one.key)
+                if one.error in _MOVED:
+                    moved.append(one.key)
             elif one.size:
                 yield one
             elif one.replica in self._brokers.keys() - {broker.number}:  # KIP-392: it is closer
                 broker.keys.remove(one.key)
                 self._brokers[one.replica].keys.append(one.key)
 
-    def _advance(self, broker: _Broker, records: ResponseRecords) -> None:
+    def _find_moved(self, connection: LeaderConnection, moved: Collection[TopicPartition]) -> None:
+        """Ask the broker that refused these partitions for their leaders, once in a task for each partition."""
+        again = set(moved) - self._asked_again
+        if not again:
+            return
+        self._asked_again |= again
+        topics = sorted({key.topic for key in again})
+        try:
+            connection.send(metadata_request(connection.next_number(), self._client, topics))
+            self._take_leaders(again, parse_metadata(connection.receive(ResponseBuffer())))
+        except (OSError, WireError) as error:  # not raised: batches that were taken before are still to be yielded
+            _log.debug("librdkafka reads what has moved", reason=str(error))
+
+    def _advance(self, broker: TaskBroker, records: ResponseRecords) -> None:
         any_moved = False
-        for one in records.read:
+        for one, size in zip(records.read, records.sizes(), strict=True):
             moved = one.position > self._progress.bounds(one.key)[0]
             any_moved |= moved
             if moved:
-                broker.read.add(one.key)
+                broker.note_read(one.key)
             if moved or not one.whole:
                 broker.keys.remove(one.key)
             if moved and one.whole:
                 broker.keys.append(one.key)  # the first of a request gets a whole batch, however large
-            part = records.records[one.first : one.last]
-            fresh = Received(len(part), int(part["key_bytes"].sum() + part["value_bytes"].sum()))
+            fresh = Received(one.last - one.first, size)
             cell = one.key.topic, broker.number
             self._received[cell] = self._received.get(cell, Received()).plus(fresh)
             self._progress.advance(one.key, one.position)
@@ -270,7 +281,7 @@ class LeaderFetching:
             raise WireError(f"broker {broker.number} has none of the records")
 
 
-def _answering(ready: selectors.BaseSelector, wait_s: float) -> Iterator[_Broker]:
+def _answering(ready: selectors.BaseSelector, wait_s: float) -> Iterator[TaskBroker]:
     """Wait for responses; yield their brokers, which are waited for no more.
 
     Raises:

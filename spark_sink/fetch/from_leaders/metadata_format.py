@@ -9,12 +9,20 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spark_sink.fetch.from_leaders.wire_format import FieldReader, WireError, classic_text, request
+from spark_sink.fetch.from_leaders.wire_format import (
+    ID_BYTES,
+    NO_TAGS,
+    CompactReader,
+    FieldReader,
+    classic_text,
+    compact_length,
+    compact_text,
+    request,
+)
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _METADATA, _VERSION, _VERSION_WITH_IDS = 3, 7, 10
-_ID_BYTES = 16
-_NO_TAGS = b"\0"
+_PARTITION = struct.Struct(">hiii")  # error, partition, leader, its epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +33,13 @@ class Leaders:
         brokers: host and port by id.
         leaders: broker by partition, without partitions that have none or an error.
         ids: ids of topics in plain base64 without padding, if the response has them.
+        epochs: of these leaders (KIP-320), -1 if the broker does not know it.
     """
 
     brokers: Mapping[int, tuple[str, int]]
     leaders: Mapping[TopicPartition, int]
     ids: Mapping[str, str] = field(default_factory=dict)
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 def metadata_request(correlation: int, client: str, topics: Sequence[str], *, ids: bool = False) -> bytes:
@@ -44,9 +54,9 @@ def metadata_request(correlation: int, client: str, topics: Sequence[str], *, id
     if not ids:
         names = b"".join(classic_text(name) for name in topics)
         return request(_METADATA, _VERSION, correlation, client, struct.pack(">i", len(topics)) + names + b"\0")
-    named = b"".join(bytes(_ID_BYTES) + _compact_text(name) + _NO_TAGS for name in topics)
+    named = b"".join(bytes(ID_BYTES) + compact_text(name) + NO_TAGS for name in topics)
     # Neither create topics nor list rights.
-    body = _NO_TAGS + _length(len(topics)) + named + b"\0\0\0" + _NO_TAGS
+    body = NO_TAGS + compact_length(len(topics)) + named + b"\0\0\0" + NO_TAGS
     return request(_METADATA, _VERSION_WITH_IDS, correlation, client, body)
 
 
@@ -68,66 +78,28 @@ def parse_metadata(response: memoryview, *, ids: bool = False) -> Leaders:
     reader.text()
     reader.skip(4)
     leaders: dict[TopicPartition, int] = {}
+    epochs: dict[TopicPartition, int] = {}
     found: dict[str, str] = {}
     for _ in range(reader.count()):
         error, topic = reader.int16(), reader.text()
-        identity = reader.take(_ID_BYTES) if ids else b""
+        identity = reader.take(ID_BYTES) if ids else b""
         reader.skip(1)
-        leaders |= {TopicPartition(topic, partition): leader for partition, leader in _led(reader) if leader in brokers}
+        for partition, leader, epoch in _led(reader):
+            if leader in brokers:
+                key = TopicPartition(topic, partition)
+                leaders[key], epochs[key] = leader, epoch
         if ids:
             reader.skip(4)
             reader.tags()
         if any(identity) and not error:
             found[topic] = b64encode(identity).decode().rstrip("=")
-    return Leaders(brokers, leaders, found)
+    return Leaders(brokers, leaders, found, epochs)
 
 
-def _led(reader: FieldReader) -> Iterator[tuple[int, int]]:
+def _led(reader: FieldReader) -> Iterator[tuple[int, int, int]]:
     for _ in range(reader.count()):
-        error, partition, leader = reader.int16(), reader.int32(), reader.int32()
-        reader.skip(4)
+        error, partition, leader, epoch = reader.fields(_PARTITION)
         for _list in range(3):  # replicas, those in sync, those offline
             reader.skip(4 * reader.count())
         reader.tags()
-        yield partition, -1 if error else leader
-
-
-class CompactReader(FieldReader):
-    """Takes fields in the compact form (KIP-482): lengths are variable and one larger, and each structure has tags."""
-
-    def count(self) -> int:
-        """Length of a list, 0 for a null."""
-        return max(self._varint() - 1, 0)
-
-    def tags(self) -> None:
-        """Skip fields that later versions add."""
-        for _ in range(self._varint()):
-            self._varint()
-            self.skip(self._varint())
-
-    def _text_size(self) -> int:
-        return self.count()
-
-    def _varint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:  # noqa: PLR2004 -- the bit says that more follow
-                return value
-        raise WireError("a length in a response does not end")
-
-
-def _compact_text(text: str) -> bytes:
-    content = text.encode()
-    return _length(len(content)) + content
-
-
-def _length(size: int) -> bytes:
-    """Return a length in the compact form."""
-    value, found = size + 1, bytearray()
-    while value > 0x7F:  # noqa: PLR2004 -- as above
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
+        yield partition, -1 if error else leader, epoch

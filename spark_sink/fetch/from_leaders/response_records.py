@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from spark_sink.fetch.from_leaders import batch_decoder_compiled as decoder
 from spark_sink.fetch.from_leaders.decoded_records import arrow_batch
+from spark_sink.fetch.from_leaders.fetch_format import Answered
 from spark_sink.fetch.from_leaders.record_layout import RECORD
 from spark_sink.fetch.from_leaders.uncompressed_batches import uncompressed
-from spark_sink.fetch.from_leaders.wire_format import Answered, WireError
+from spark_sink.fetch.from_leaders.wire_format import WireError
 from spark_sink.fetch.record_batches import parts_by_bytes, topic_column
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -35,11 +36,21 @@ class Read(NamedTuple):
     whole: bool
 
 
+class _Bytes(NamedTuple):
+    """A part of a response, or what was compressed in it, and its address."""
+
+    content: memoryview
+    address: int
+
+    def cut(self, size: int) -> "_Bytes":
+        return _Bytes(self.content[:size], self.address)
+
+
 class _Span(NamedTuple):
     """Whole record batches of a partition, the number of their records, and the wanted offsets `[begin, end)`."""
 
     key: TopicPartition
-    batches: memoryview
+    batches: _Bytes
     records: int
     begin: int
     end: int
@@ -56,10 +67,11 @@ class ResponseRecords:
 
     def __init__(self, response: memoryview, answered: list[tuple[Answered, tuple[int, int]]]) -> None:
         self._spans: list[_Span] = []
-        room = _UNCOMPRESSED_BYTES
+        room, address = _UNCOMPRESSED_BYTES, _address(response)
         for one, wanted in answered:
-            self._spans.append(_span(one, response[one.begin : one.begin + one.size], *wanted, room))
-            room -= len(self._spans[-1].batches)
+            batches = _Bytes(response[one.begin : one.begin + one.size], address + one.begin)
+            self._spans.append(_span(one, batches, *wanted, room))
+            room -= len(self._spans[-1].batches.content)
         self.records = np.empty(sum(one.records for one in self._spans), RECORD)
         self.read = list(self._decode())
 
@@ -76,11 +88,20 @@ class ResponseRecords:
         for part in parts_by_bytes(records, batch_bytes):
             yield arrow_batch(records[part], topics[part], partitions[part], schema)
 
+    def sizes(self) -> list[int]:
+        """Return the bytes of keys and values of each partition in `read`."""
+        records = self.records[: self.read[-1].last if self.read else 0]
+        total = np.zeros(len(records) + 1, np.int64)
+        np.cumsum(records["key_bytes"] + records["value_bytes"], out=total[1:])
+        ends = total[[one.last for one in self.read]] - total[[one.first for one in self.read]]
+        found: list[int] = ends.tolist()
+        return found
+
     def _decode(self) -> Iterator[Read]:
         last = 0
         for one in self._spans:
-            first, address = last, _address(one.batches)
-            count, position, sound = decoder.decode(address, len(one.batches), one.begin, one.end, self.records, first)
+            first, (content, address) = last, one.batches
+            count, position, sound = decoder.decode(address, len(content), one.begin, one.end, self.records, first)
             last += count
             yield Read(one.key, position, first, last, one.whole and sound)
 
@@ -92,16 +113,17 @@ class ResponseRecords:
         return topics, np.repeat(numbers, [one.last - one.first for one in found])
 
 
-def _span(answered: Answered, batches: memoryview, begin: int, end: int, room: int) -> _Span:
-    size, records, compressed, sound = decoder.survey(_address(batches), len(batches))
-    batches = batches[:size]
+def _span(answered: Answered, batches: _Bytes, begin: int, end: int, room: int) -> _Span:
+    size, records, compressed, sound = decoder.survey(batches.address, len(batches.content))
+    batches = batches.cut(size)
     if compressed:
         try:
-            batches = memoryview(uncompressed(batches, end, room))
+            content = memoryview(uncompressed(batches.content, end, room))
         except WireError:
-            return _Span(answered.key, batches[:0], 0, begin, end, whole=False)
-        size, records, _, sound = decoder.survey(_address(batches), len(batches))
-        batches = batches[:size]
+            return _Span(answered.key, batches.cut(0), 0, begin, end, whole=False)
+        batches = _Bytes(content, _address(content))
+        size, records, _, sound = decoder.survey(batches.address, len(content))
+        batches = batches.cut(size)
     return _Span(answered.key, batches, records, begin, end, sound)
 
 

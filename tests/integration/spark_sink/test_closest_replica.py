@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from spark_sink.demo.cluster import Cluster
 from spark_sink.fetch import range_reader
 from spark_sink.fetch.from_leaders.leader_fetching import LeaderFetching
+from spark_sink.fetch.librdkafka import NativeConsumer
 from spark_sink.fetch.range_reader import fetch
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fetch.received_files import Counts
@@ -94,8 +95,9 @@ def test_bytes_come_from_the_zone_that_the_option_names(
         _close()
 
 
+@pytest.mark.parametrize("by_id", [False, True])
 def test_record_batches_come_from_the_replica_in_the_zone(
-    cluster: Cluster, topic: MakeTopic, producer: Producer, admin: AdminClient
+    cluster: Cluster, topic: MakeTopic, producer: Producer, admin: AdminClient, *, by_id: bool
 ) -> None:
     """The leader names that replica in its answer, and the task asks there from then on."""
     name = topic("near", replication=3)
@@ -103,10 +105,14 @@ def test_record_batches_come_from_the_replica_in_the_zone(
         producer.produce(name, value=b"%d" % number)
     producer.flush()
     leader = admin.list_topics(name, timeout=10).topics[name].partitions[0].leader
+    client = NativeConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": name})
+    identities = client.topic_ids([name], 10) if by_id else {}
+    client.close()
     for rack, broker in [*((one.rack, one.id) for one in cluster.brokers), ("", leader)]:
         progress, received = TaskProgress([Range(name, 0, 0, RECORDS)]), Counts()
         properties = {"bootstrap.servers": cluster.bootstrap_servers, "client.rack": rack}
-        found = LeaderFetching(properties, progress, arrow_schema(headers=False), 1 << 20, received)
+        found = LeaderFetching(properties, progress, arrow_schema(headers=False), 1 << 20, received, None, identities)
         assert sum(batch.num_rows for batch in found.batches()) == RECORDS
         assert not progress.left
         assert {cell: count.records for cell, count in received.items()} == {(name, broker): RECORDS}
+        assert found.topic_ids() == set(identities.items())

@@ -37,6 +37,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 MakeTopic = Callable[..., str]
+Identify = Callable[[str], dict[str, str]]
 RECORDS, PARTITIONS = 12_000, 3
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SCHEMA = arrow_schema(headers=True, timestamp_type=True)
@@ -89,9 +90,21 @@ def table(batches: Iterator[pa.RecordBatch]) -> pa.Table:
     return by_partition.drop_columns(["order"]).combine_chunks()
 
 
-def read_around(settings: FetchSettings, topic: str, fault: Callable[[], None]) -> pa.Table:
+def identities_of(cluster: Cluster, topic: str) -> dict[str, str]:
+    """Return the topic's id as a plan has it."""
+    options = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": "ids", "subscribe": topic}
+    return dict(PartitionOffsets(SourceOptions.parse(options)).identities([topic]))
+
+
+@pytest.fixture(params=[False, True], ids=["by name", "by id"])
+def identify(cluster: Cluster, request: pytest.FixtureRequest) -> Identify:
+    """Find the id of a topic, or none: then its name is sent to the brokers, as to those before 3.1."""
+    return lambda topic: identities_of(cluster, topic) if request.param else {}
+
+
+def read_around(settings: FetchSettings, topic: str, fault: Callable[[], None], identities: dict[str, str]) -> pa.Table:
     """Read a topic, with a fault after the first batch."""
-    batches = fetch(whole(topic), replace(settings, batch_bytes=1 << 18))
+    batches = fetch(whole(topic), replace(settings, batch_bytes=1 << 18), identities)
 
     def rows() -> Iterator[pa.RecordBatch]:
         yield next(batches)
@@ -112,8 +125,8 @@ def leader(admin: AdminClient, topic: str, partition: int = 0) -> int:
 
 
 @pytest.mark.parametrize("silent_s", [1.0, 7.0], ids=["shorter", "longer"])
-def test_a_leader_that_is_frozen_in_the_middle_doubles_and_loses_nothing(
-    cluster: Cluster, admin: AdminClient, settings: FetchSettings, long: str, silent_s: float
+def test_a_leader_that_is_frozen_in_the_middle_doubles_and_loses_nothing(  # noqa: PLR0913, PLR0917 -- fixtures
+    cluster: Cluster, admin: AdminClient, settings: FetchSettings, long: str, identify: Identify, silent_s: float
 ) -> None:
     """Shorter than a task waits, it goes on there; longer, librdkafka reads the rest, once the leader is back."""
     expected = by_librdkafka(settings, whole(long))
@@ -125,19 +138,19 @@ def test_a_leader_that_is_frozen_in_the_middle_doubles_and_loses_nothing(
         later.start()
 
     try:
-        assert read_around(settings, long, freeze).equals(expected)
+        assert read_around(settings, long, freeze, identify(long)).equals(expected)
     finally:
         later.join()
 
 
 def test_a_leader_that_is_killed_and_comes_back_doubles_and_loses_nothing(
-    cluster: Cluster, admin: AdminClient, settings: FetchSettings, long: str
+    cluster: Cluster, admin: AdminClient, settings: FetchSettings, long: str, identify: Identify
 ) -> None:
     """Another replica leads meanwhile; then leadership is moved back in the middle of a range, without a failure."""
     expected = by_librdkafka(settings, whole(long))
     number = leader(admin, long)
     try:
-        assert read_around(settings, long, lambda: cluster.kill(number)).equals(expected)
+        assert read_around(settings, long, lambda: cluster.kill(number), identify(long)).equals(expected)
     finally:
         cluster.start(number)
     partitions = [KafkaPartition(long, partition) for partition in range(PARTITIONS)]
@@ -154,11 +167,16 @@ def test_a_leader_that_is_killed_and_comes_back_doubles_and_loses_nothing(
             admin.elect_leaders(ElectionType.PREFERRED, partitions).result(30)
         wait_until(lambda: leader(admin, long) == number, what="the election")
 
-    assert read_around(settings, long, elect).equals(expected)
+    assert read_around(settings, long, elect, identify(long)).equals(expected)
 
 
-def test_a_partition_that_is_reassigned_in_the_middle_doubles_and_loses_nothing(
-    cluster: Cluster, admin: AdminClient, settings: FetchSettings, topic: MakeTopic, producer: Producer
+def test_a_partition_that_is_reassigned_in_the_middle_doubles_and_loses_nothing(  # noqa: PLR0913, PLR0917 -- fixtures
+    cluster: Cluster,
+    admin: AdminClient,
+    settings: FetchSettings,
+    topic: MakeTopic,
+    producer: Producer,
+    identify: Identify,
 ) -> None:
     """The old leader drops its replica, and does not know the partition any more."""
     name = topic("moved", partitions=PARTITIONS)
@@ -173,15 +191,14 @@ def test_a_partition_that_is_reassigned_in_the_middle_doubles_and_loses_nothing(
         client.close()
         wait_until(lambda: leader(admin, name) == new, what="the move")
 
-    assert read_around(settings, name, move).equals(expected)
+    assert read_around(settings, name, move, identify(name)).equals(expected)
 
 
 def test_a_topic_that_is_recreated_in_the_middle_stops_the_task(
     cluster: Cluster, admin: AdminClient, settings: FetchSettings, long: str, producer: Producer
 ) -> None:
     """The new records stand at offsets of the range; the topic's id tells them apart."""
-    options = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": "ids", "subscribe": long}
-    identities = PartitionOffsets(SourceOptions.parse(options)).identities([long])
+    identities = identities_of(cluster, long)
     batches = fetch(whole(long), replace(settings, batch_bytes=1 << 18, poll_timeout_s=20.0), identities)
     next(batches)
     admin.delete_topics([long])[long].result(30)

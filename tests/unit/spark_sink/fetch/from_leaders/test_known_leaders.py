@@ -1,6 +1,7 @@
 """What a task leaves to the next one: connections, and what the brokers at their ends have said of themselves."""
 
 import os
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ pytest.importorskip("spark_sink.fetch.from_leaders.batch_decoder_compiled", reas
 from producer.testing import MockCluster
 from spark_sink.errors import DataLossError, FetchError
 from spark_sink.fetch import range_reader
-from spark_sink.fetch.from_leaders import known_leaders, leader_fetching
+from spark_sink.fetch.from_leaders import known_leaders, leader_fetching, task_broker
 from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection
 from spark_sink.fetch.librdkafka import NativeConsumer
 from spark_sink.fetch.range_reader import fetch
@@ -29,8 +30,20 @@ Rows = list[tuple[str, int, int]]
 EVERYTHING = sorted((one.topic, one.partition, at) for one in ALL for at in range(RECORDS))
 
 
+BY_NAME, BY_ID = "by name", "by id"
+
+
+@pytest.fixture(params=[BY_NAME, BY_ID])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How tasks name topics to brokers: by name to those before 3.1."""
+    if request.param == BY_NAME:
+        monkeypatch.setattr(task_broker, "parse_versions", lambda _: False)
+    found: str = request.param
+    return found
+
+
 @pytest.fixture
-def mock() -> Iterator[MockCluster]:
+def mock(way: str) -> Iterator[MockCluster]:  # noqa: ARG001 -- for all tests
     """Three brokers, and two topics of three partitions; nothing is left of other tests."""
     forget()
     with MockCluster() as cluster:
@@ -72,7 +85,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         connect(one, *arguments)
 
     def sending(one: LeaderConnection, request: bytes) -> None:
-        found.append({1: "fetch", 3: "metadata"}[int.from_bytes(request[4:6], "big")])
+        found.append({1: "fetch", 3: "metadata", 18: "versions"}[int.from_bytes(request[4:6], "big")])
         send(one, request)
 
     monkeypatch.setattr(LeaderConnection, "__init__", connecting)
@@ -88,18 +101,17 @@ def read(mock: MockCluster, ids: dict[str, str], ranges: list[Range] = ALL) -> R
     return sorted(zip(*columns, strict=True))
 
 
-def test_the_second_task_fetches_at_once(mock: MockCluster, ids: dict[str, str], calls: list[str]) -> None:
-    """It connects to no broker. At the end each broker that it read from says its ids; librdkafka is not needed."""
+def test_the_second_task_fetches_at_once(mock: MockCluster, ids: dict[str, str], calls: list[str], way: str) -> None:
+    """It connects to no broker. What was read by name each broker is asked for at the end; librdkafka is not needed."""
     assert set(ids) == set(TOPICS)
     assert read(mock, ids) == EVERYTHING
     first = calls.copy()
     assert first.count("connect") == 4  # a bootstrap server and three leaders
+    assert first.count("versions") == 3
     calls.clear()
     assert read(mock, ids) == EVERYTHING
-    assert calls.count("connect") == 0
-    assert calls[0] == "fetch"
-    assert calls.count("metadata") == 3
-    assert calls[-3:] == ["metadata"] * 3
+    asked = [call for call in calls if call != "fetch"]
+    assert asked == calls[-len(asked) :] == ["metadata"] * 3 if way == BY_NAME else not asked
     assert not range_reader._idle
 
 
@@ -114,14 +126,15 @@ def test_topics_that_are_new_to_a_task_are_asked_for(mock: MockCluster, ids: dic
     assert calls[0] == "fetch"
 
 
+@pytest.mark.parametrize("another", [b64encode(bytes(range(16))).decode().rstrip("="), "no-id"])
 def test_leaders_of_a_topic_that_was_recreated_are_not_used(
-    mock: MockCluster, ids: dict[str, str], calls: list[str]
+    mock: MockCluster, ids: dict[str, str], calls: list[str], another: str
 ) -> None:
     """The plan has its new id, and a broker that has not noticed would answer with the old records."""
     read(mock, ids)
     calls.clear()
     with pytest.raises(DataLossError, match=r"a: .* recreated while it was read"):
-        read(mock, {**ids, "a": "cluster/another"})
+        read(mock, {**ids, "a": f"cluster/{another}"})
     assert calls[:2] == ["connect", "metadata"]
     assert not known_leaders._kept
 
@@ -134,13 +147,17 @@ def test_without_ids_in_the_plan_nothing_is_kept(mock: MockCluster, calls: list[
     assert calls[:2] == ["connect", "metadata"]
 
 
-def test_a_leader_that_has_moved_between_two_tasks_is_found(mock: MockCluster, ids: dict[str, str]) -> None:
-    """The former leader refuses; the rest of the task is librdkafka's, and the next task asks again."""
+def test_a_leader_that_has_moved_between_two_tasks_is_found(
+    mock: MockCluster, ids: dict[str, str], calls: list[str]
+) -> None:
+    """The former leader refuses, and is asked for the new one; librdkafka is not needed."""
     read(mock, ids)
     mock.lead("a", [2, 3, 1])
-    assert read(mock, ids) == EVERYTHING
-    assert not known_leaders._kept
-    assert read(mock, ids) == EVERYTHING
+    for _ in range(2):
+        calls.clear()
+        assert read(mock, ids) == EVERYTHING
+        assert "connect" not in calls
+    assert not range_reader._idle
 
 
 def test_a_connection_that_the_broker_has_closed_is_not_used(
@@ -183,6 +200,7 @@ def test_leaders_that_were_learned_long_ago_are_asked_for(
     assert calls[:2] == ["connect", "metadata"]
 
 
+@pytest.mark.parametrize("way", [BY_NAME], indirect=True)
 def test_the_brokers_that_were_read_say_the_ids(
     mock: MockCluster, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

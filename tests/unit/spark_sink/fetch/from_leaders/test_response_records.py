@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("spark_sink.fetch.from_leaders.batch_decoder_compiled", reason="needs a C compiler at the build")
 
+from spark_sink.fetch.from_leaders.fetch_format import Answered
 from spark_sink.fetch.from_leaders.response_records import ResponseRecords
-from spark_sink.fetch.from_leaders.wire_format import Answered, WireError
+from spark_sink.fetch.from_leaders.wire_format import WireError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.unit.spark_sink.fetch.from_leaders.batch_writer import Sent, written
