@@ -26,6 +26,7 @@ NAMES: Final[Mapping[type, tuple[str, ...]]] = {
         "_cluster",
         "_do_join_and_sync_async",
         "_generation",
+        "_handle_find_coordinator_response",
         "_heartbeat_closed",
         "_heartbeat_enabled",
         "_join_task",

@@ -41,9 +41,9 @@ class PartitionCalls:
         """Commit the offset after a record, or these offsets, or the progress of all partitions.
 
         Returns:
-            The committed offsets; without arguments also the partitions without progress, with OFFSET_INVALID. If no
-            partition has progress, an empty list. None if asynchronous: `on_commit` of the configuration is then
-            called.
+            The committed offsets, and the other partitions as they are given; without arguments those without
+            progress, with OFFSET_INVALID. An empty list if nothing was to be committed. None if asynchronous:
+            `on_commit` of the configuration is then called.
 
         Raises:
             NotOwnedError: a partition is not this member's; nothing was committed (synchronous only).
@@ -52,11 +52,9 @@ class PartitionCalls:
         """
         self._check_usable()
         with self._gate.turn():
-            wanted = self._progress.to_commit(message, offsets)
-            whole = message is None and offsets is None and wanted
-            rest = kafka_partitions(
-                dict.fromkeys(self._fetching.partitions - wanted.keys(), OFFSET_INVALID) if whole else {}
-            )
+            given = None if offsets is None else checked(offsets)
+            wanted = self._progress.to_commit(message, given)
+            rest = kafka_partitions(self._without_offset(given, wanted) if wanted and message is None else {})
             member = self._membership.member
             if member is None or self._membership.by_hand:  # any client may commit while the group is empty
                 found = self._commit_outside(wanted, asynchronous=asynchronous)
@@ -70,6 +68,14 @@ class PartitionCalls:
         else:
             self._membership.raise_final()  # its partitions are lost, so nothing of them would be committed
         return [*kafka_partitions(wanted), *rest]
+
+    def _without_offset(
+        self, given: list[KafkaPartition] | None, wanted: Mapping[TopicPartition, Offset]
+    ) -> dict[TopicPartition, int]:
+        listed = dict.fromkeys(self._fetching.partitions, OFFSET_INVALID)
+        if given is not None:
+            listed = {key_of(one): one.offset for one in given}
+        return {key: at for key, at in listed.items() if key not in wanted}
 
     def store_offsets(self, message: Message | None = None, offsets: Iterable[KafkaPartition] | None = None) -> None:
         """Mark records as processed: the next automatic commit, or `commit()` without arguments, commits them.

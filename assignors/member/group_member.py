@@ -17,6 +17,8 @@ from assignors.errors import FencedError, MembershipError
 from assignors.member.callback_thread import Callback
 from assignors.member.fatal_errors import FATAL, OnRefused
 from assignors.member.kafka_python_corrections import (
+    heartbeat_when_due,
+    keep_topics_of_passing_errors,
     lead_any_member,
     leave_when_refused,
     report_each_join,
@@ -149,6 +151,8 @@ class GroupMember:
             listener.attach(consumer._manager, consumer._coordinator)
             see_joins_through(consumer._coordinator)
             leave_when_refused(consumer._coordinator)
+            heartbeat_when_due(consumer._coordinator)
+            keep_topics_of_passing_errors(consumer._coordinator._cluster)
             lead_any_member(consumer._coordinator)
             report_each_join(consumer._coordinator, listener.on_joined)
             consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)

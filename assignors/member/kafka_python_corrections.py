@@ -1,17 +1,23 @@
 # ruff: noqa: SLF001 -- kafka-python has no public hooks in a join
-"""Corrections of kafka-python: joins are finished, refused members leave, and invalid subscriptions stop no leader."""
+"""Corrections of kafka-python's joins, heartbeats and metadata, each described at its function."""
 
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from kafka.errors import GroupAuthorizationFailedError
+from kafka.errors import (
+    GroupAuthorizationFailedError,
+    LeaderNotAvailableError,
+    RequestTimedOutError,
+    UnknownError,
+)
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.util import ensure_valid_topic_name
 
 from assignors.protocol.join_subscription import encode_subscription
 
 log = logging.getLogger(__name__)
+_PASSING = frozenset({LeaderNotAvailableError.errno, RequestTimedOutError.errno, UnknownError.errno})
 
 
 def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
@@ -71,6 +77,45 @@ def leave_when_refused(coordinator: Any) -> None:  # noqa: ANN401 - untyped
             raise
 
     coordinator._send_heartbeat_request = heartbeat
+
+
+def heartbeat_when_due(coordinator: Any) -> None:  # noqa: ANN401 - untyped
+    """Send heartbeats at their interval, however often the coordinator is looked up.
+
+    kafka-python begins the interval again when it finds the coordinator, and looks it up after each refused commit. A
+    program whose commits were refused for a session lost its partitions.
+    """
+    find = coordinator._handle_find_coordinator_response
+
+    def found(response: Any) -> Any:  # noqa: ANN401 - kafka-python's
+        heartbeat = coordinator.heartbeat
+        begun = heartbeat.last_reset
+        number = find(response)
+        if coordinator._heartbeat_enabled:
+            heartbeat.last_receive = heartbeat.last_reset  # the session, which is checked there, begins again
+            heartbeat.last_reset = begun
+        return number
+
+    coordinator._handle_find_coordinator_response = found
+
+
+def keep_topics_of_passing_errors(cluster: Any) -> None:  # noqa: ANN401 - untyped
+    """Keep what is known of a topic while a broker answers with an error that passes, as librdkafka does.
+
+    kafka-python forgets its partitions, so the member would lose all of them, and join again.
+    """
+    update = cluster.update_metadata
+
+    def updated(metadata: Any) -> None:  # noqa: ANN401 - kafka-python's
+        known, again = cluster._partitions, False
+        for topic in metadata.topics:
+            if topic.error_code in _PASSING and topic.name in known:
+                topic.error_code, topic.partitions, again = 0, list(known[topic.name].values()), True
+        update(metadata)
+        if again:
+            cluster.request_update()
+
+    cluster.update_metadata = updated
 
 
 def lead_any_member(coordinator: Any) -> None:  # noqa: ANN401 - untyped

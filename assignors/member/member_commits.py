@@ -24,6 +24,7 @@ from assignors.planner.topics_and_members import TopicPartition
 
 _BACKOFF_S = 0.05
 _ANSWER_MS = 1000.0
+_UNKNOWN_TOPIC_RETRIES = 3  # a broker may not know a new topic yet; one that was deleted stays unknown
 
 
 class FencedCommits(LogOffsets):
@@ -72,6 +73,7 @@ class FencedCommits(LogOffsets):
     async def _commit_async(self, offsets: dict[TopicPartition, Offset], until: float) -> None:
         wanted = {KafkaPartition(*key): _with_metadata(at) for key, at in offsets.items()}
         refused: KafkaError | None = None
+        unknown = 0
         while True:
             left_ms = max(1.0, (until - time.monotonic()) * 1000)
             try:
@@ -80,7 +82,9 @@ class FencedCommits(LogOffsets):
                 sent = self._manager.call_soon(self._check_and_send, offsets, wanted)
                 await self._manager.wait_for(sent, left_ms)
             except UnknownTopicOrPartitionError:
-                raise
+                if (unknown := unknown + 1) > _UNKNOWN_TOPIC_RETRIES:
+                    raise
+                await self._net.sleep(_BACKOFF_S)
             except (RetriableError, RebalanceInProgressError, CommitFailedError) as error:
                 if not _passes(error) or time.monotonic() >= until:
                     raise (refused if refused and _too_short_for_an_answer(error, left_ms) else error) from None

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
@@ -70,7 +71,24 @@ def stored_in_on_revoke(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return plain(bench.make(**group).committed(ALL, 10))
 
 
+def partitions_without_an_offset_are_listed(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """A program may commit a list of which only some have one; the call may get any iterable here."""
+    one, _ = bench.joined()
+    given = [[at(0, 5), at(1), at(2, offset)] for offset in (-1001, -1000, -1, -5)]
+    return [plain(one.commit(offsets=offsets, asynchronous=False)) for offsets in given]
+
+
+def a_partition_that_is_unknown_for_a_moment(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """A broker that has just started may not know a topic yet."""
+    one, _ = bench.joined()
+    assert isinstance(bench.cluster, MockCluster)
+    bench.cluster.fail(8, KafkaError.UNKNOWN_TOPIC_OR_PART, 1)
+    return plain(one.commit(offsets=[at(0, 5)], asynchronous=False))
+
+
 CASES = [
+    partitions_without_an_offset_are_listed,
+    a_partition_that_is_unknown_for_a_moment,
     epochs_of_positions_and_commits,
     epochs_of_stored_offsets,
     partitions_without_progress_are_listed,

@@ -1,11 +1,15 @@
 """The corrections of a join, tested with a coordinator other than kafka-python's."""
 
 import asyncio
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka.cluster import ClusterMetadata
+from kafka.coordinator.heartbeat import Heartbeat
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+from kafka.protocol.metadata import MetadataResponse
 from kafka.util import ensure_valid_topic_name
 
 from assignors import HRWAssignor
@@ -112,3 +116,66 @@ def test_a_plan_that_fails_for_another_reason_fails() -> None:
         leader._perform_assignment("m0", "range", members(FINE))
     assert leader._perform_assignment("m0", "hrw", members(FINE)) == {"m0": ["t"]}
     assert leader.asked == 1
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_a_lookup_of_the_coordinator_does_not_delay_a_heartbeat(
+    monkeypatch: pytest.MonkeyPatch, *, enabled: bool
+) -> None:
+    """Each refused commit causes one. The session begins again with it, as kafka-python has it; so does a join."""
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    heartbeat = Heartbeat(group_id="g", heartbeat_interval_ms=3000, session_timeout_ms=9000)
+    heartbeat.reset_timeouts()
+
+    def find(_: object) -> int:
+        heartbeat.reset_timeouts()
+        return 7
+
+    coordinator: Any = SimpleNamespace(
+        heartbeat=heartbeat, _heartbeat_enabled=enabled, _handle_find_coordinator_response=find
+    )
+    subject.heartbeat_when_due(coordinator)
+    for at in range(1, 10):
+        now = 100.0 + at
+        assert coordinator._handle_find_coordinator_response(None) == 7
+        assert not heartbeat.session_timeout_expired()
+        assert heartbeat.should_heartbeat() is (enabled and at >= 3)
+
+
+TOPIC = MetadataResponse.MetadataResponseTopic
+
+
+def metadata(error: int) -> MetadataResponse:
+    """A response for one topic of three partitions, or with an error instead of them."""
+    partition = TOPIC.MetadataResponsePartition
+    parts = [
+        partition(
+            error_code=0,
+            partition_index=n,
+            leader_id=1,
+            leader_epoch=4,
+            replica_nodes=[1],
+            isr_nodes=[1],
+            offline_replicas=[],
+        )
+        for n in range(0 if error else 3)
+    ]
+    broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="h", port=9, rack=None)
+    topic = TOPIC(error_code=error, name="t", is_internal=False, partitions=parts)
+    made = MetadataResponse(throttle_time_ms=0, brokers=[broker], cluster_id="c", controller_id=1, topics=[topic])
+    read: MetadataResponse = MetadataResponse.decode(made.encode(version=7), version=7)
+    return read
+
+
+@pytest.mark.parametrize(("error", "kept"), [(5, True), (7, True), (-1, True), (3, False), (29, False)])
+def test_a_topic_stays_known_while_an_error_passes(error: int, *, kept: bool) -> None:
+    """Else a member would lose its partitions for a moment's error; a deleted topic goes."""
+    cluster = ClusterMetadata()
+    subject.keep_topics_of_passing_errors(cluster)
+    cluster.update_metadata(metadata(error))
+    assert cluster.partitions_for_topic("t") is None, "an unknown topic stays unknown"
+    cluster.update_metadata(metadata(0))
+    cluster.update_metadata(metadata(error))
+    assert cluster.partitions_for_topic("t") == ({0, 1, 2} if kept else None)
+    assert not kept or cluster.ttl() < 1_000, "it is asked for again"
