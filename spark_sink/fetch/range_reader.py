@@ -173,6 +173,8 @@ class _Task:
             properties, self._progress, self._schema, size, self.received, known, self._planned_ids()
         )
         yield from self._leaders.batches()
+        if self._leaders.refused_id:
+            self._check_identities()  # before librdkafka waits for records of a topic that is gone
 
     def _from_librdkafka(self) -> Iterator[pa.RecordBatch]:
         self._consumer.assign(self._progress.left)

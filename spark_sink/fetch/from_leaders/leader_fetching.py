@@ -34,6 +34,7 @@ _RECORD_BYTES: Final = 1_000  # an estimate, used only for the size of a request
 _PATIENCE: Final = 10  # responses in a row without a record, each after the broker's longest wait
 _failed: dict[Address, float] = {}  # bootstrap servers that did not answer a task of this process, and when
 
+_OTHER_ID: Final = frozenset({KafkaError.UNKNOWN_TOPIC_ID, KafkaError.INCONSISTENT_TOPIC_ID})
 # Of one partition: it has another leader, another epoch than was known, or is no longer on the broker.
 _MOVED: Final = frozenset(
     {
@@ -60,6 +61,7 @@ class LeaderFetching:
     Attributes:
         known: what this task leaves, if `whole`.
         whole: whether all ranges are read, and each answer was as expected.
+        refused_id: whether a broker does not know a topic's id: it is new, or was deleted and perhaps recreated.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 -- a task's parts, each named in the docstring
@@ -98,6 +100,7 @@ class LeaderFetching:
         self._leads: dict[TopicPartition, tuple[int, int]] = {}  # broker and epoch
         self._asked_again: set[TopicPartition] = set()
         self.whole = False
+        self.refused_id = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield record batches until the ranges are read; what is then left in `progress` is for librdkafka."""
@@ -230,7 +233,7 @@ class LeaderFetching:
         records = ResponseRecords(response, [(one, self._progress.bounds(one.key)) for one in expected])
         batches = list(records.batches(self._schema, self._batch_bytes))
         self._advance(broker, records)
-        self._find_moved(broker.connection, moved)
+        self._find_moved(broker, broker.connection, moved)
         return batches
 
     def _expected(
@@ -240,6 +243,7 @@ class LeaderFetching:
         for one in answers:
             if one.error or one.aborted:
                 broker.keys.remove(one.key)
+                self.refused_id |= one.error in _OTHER_ID
                 if one.error in _MOVED:
                     moved.append(one.key)
             elif one.size:
@@ -248,7 +252,7 @@ class LeaderFetching:
                 broker.keys.remove(one.key)
                 self._brokers[one.replica].keys.append(one.key)
 
-    def _find_moved(self, connection: LeaderConnection, moved: Collection[TopicPartition]) -> None:
+    def _find_moved(self, broker: TaskBroker, connection: LeaderConnection, moved: Collection[TopicPartition]) -> None:
         """Ask the broker that refused these partitions for their leaders, once in a task for each partition."""
         again = set(moved) - self._asked_again
         if not again:
@@ -259,7 +263,8 @@ class LeaderFetching:
             connection.send(metadata_request(connection.next_number(), self._client, topics))
             self._take_leaders(again, parse_metadata(connection.receive(ResponseBuffer())))
         except (OSError, WireError) as error:  # not raised: batches that were taken before are still to be yielded
-            _log.debug("librdkafka reads what has moved", reason=str(error))
+            _log.debug("a broker is lost, librdkafka reads its ranges", broker=broker.number, reason=str(error))
+            broker.keys.clear()
 
     def _advance(self, broker: TaskBroker, records: ResponseRecords) -> None:
         any_moved = False

@@ -139,6 +139,20 @@ def test_leaders_of_a_topic_that_was_recreated_are_not_used(
     assert not known_leaders._kept
 
 
+@pytest.mark.parametrize("way", [BY_ID], indirect=True)
+def test_an_id_that_a_broker_refuses_is_compared_before_librdkafka_reads(
+    mock: MockCluster, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads by name, and might wait for records that the new topic does not have."""
+
+    def assign(*_: object) -> None:
+        raise AssertionError("librdkafka reads")
+
+    monkeypatch.setattr(NativeConsumer, "assign", assign)
+    with pytest.raises(DataLossError, match="recreated"):
+        read(mock, {**ids, "a": f"cluster/{b64encode(bytes(range(16))).decode().rstrip('=')}"})
+
+
 def test_without_ids_in_the_plan_nothing_is_kept(mock: MockCluster, calls: list[str]) -> None:
     """Its leaders would be known from the begin of the task, and grow old."""
     read(mock, {})
