@@ -78,7 +78,7 @@ def test_the_check_of_a_store_leaves_nothing_behind(
     monkeypatch.setattr(overwriting_stores, "_CHECKED", set())
     table = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     DeltaLakeTable(table, "g", storage).create(SCHEMA)
-    assert not caplog.records
+    assert not [one for one in caplog.records if not one.name.startswith("kafka")]  # of an earlier test's client
     assert overwriting_stores._CHECKED
     found = filesystem(table, storage).get_file_info(FileSelector("", recursive=True))
     assert {one.path.split("/")[0] for one in found} == {"_delta_log"}

@@ -127,12 +127,17 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["/bin/umount", "-l", str(tmp_path)], check=True)
 
 
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the project has logged: a client of an earlier test may still look for its brokers."""
+    return [one.getMessage() for one in caplog.records if not one.name.startswith("kafka")]
+
+
 def test_counts_of_a_full_disk_are_written_when_there_is_room(disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Wherever it runs full: one line, no file of a failed attempt stays, and each count is there once."""
     counts, ops = OpsCounts(), disk / "ops"
     writer = OpsWriter(counts, OpsTable(str(ops)), 60, {"agent": "one"})
     written = 0
-    while not caplog.records:
+    while not lines(caplog):
         counts.wrote("home", "/t", {f"{written}-{n}": Written(1, 0, 1) for n in range(50)})
         writer.write()
         written += 50
@@ -140,8 +145,8 @@ def test_counts_of_a_full_disk_are_written_when_there_is_room(disk: Path, caplog
     for _ in range(5):
         counts.wrote("home", "/t", {"last": Written(1, 0, 1)})
         writer.write()
-    assert len(caplog.records) == 1
-    assert "No space left on device" in caplog.text
+    (line,) = lines(caplog)
+    assert "No space left on device" in line
     files = {Path(one).name for one in DeltaTable(str(ops)).file_uris()}
     assert {one.name for one in ops.rglob("part-*.parquet")} == files
     subprocess.run(["/bin/mount", "-o", "remount,size=4m", str(disk)], check=True)
