@@ -21,6 +21,7 @@ from assignors.member.kafka_python_corrections import (
     keep_topics_of_passing_errors,
     lead_any_member,
     leave_when_refused,
+    pause_between_refused_joins,
     report_each_join,
     see_joins_through,
 )
@@ -150,6 +151,7 @@ class GroupMember:
         try:
             listener.attach(consumer._manager, consumer._coordinator)
             see_joins_through(consumer._coordinator)
+            pause_between_refused_joins(consumer._coordinator)
             leave_when_refused(consumer._coordinator)
             heartbeat_when_due(consumer._coordinator)
             keep_topics_of_passing_errors(consumer._coordinator._cluster)

@@ -7,9 +7,13 @@ from typing import Any
 
 from kafka.errors import (
     GroupAuthorizationFailedError,
+    IllegalGenerationError,
     LeaderNotAvailableError,
+    MemberIdRequiredError,
+    RebalanceInProgressError,
     RequestTimedOutError,
     UnknownError,
+    UnknownMemberIdError,
 )
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.util import ensure_valid_topic_name
@@ -17,6 +21,7 @@ from kafka.util import ensure_valid_topic_name
 from assignors.protocol.join_subscription import encode_subscription
 
 log = logging.getLogger(__name__)
+_JOINS_AT_ONCE, _JOIN_PAUSE_S = 5, 0.1
 _PASSING = frozenset({LeaderNotAvailableError.errno, RequestTimedOutError.errno, UnknownError.errno})
 
 
@@ -43,6 +48,29 @@ def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
         if generation.is_lost() and coordinator._subscription.assigned_partitions():
             await coordinator._on_join_prepare_async(generation.generation_id, generation.member_id)
         answer: bytes = await attempt()
+        return answer
+
+    coordinator._do_join_and_sync_async = join
+
+
+def pause_between_refused_joins(coordinator: Any) -> None:  # noqa: ANN401 - untyped
+    """Let a tenth of a second pass before a join if several in a row were refused; kafka-python sends 1,000 a second.
+
+    The first ones go at once: a new member is refused once (KIP-394), and members that start together a few times.
+    """
+    attempt = coordinator._do_join_and_sync_async
+    refused = 0
+
+    async def join() -> bytes:
+        nonlocal refused
+        if refused >= _JOINS_AT_ONCE:
+            await coordinator._net.sleep(_JOIN_PAUSE_S)
+        try:
+            answer: bytes = await attempt()
+        except (UnknownMemberIdError, RebalanceInProgressError, IllegalGenerationError, MemberIdRequiredError):
+            refused += 1
+            raise
+        refused = 0
         return answer
 
     coordinator._do_join_and_sync_async = join

@@ -1,6 +1,7 @@
 """The corrections of a join, tested with a coordinator other than kafka-python's."""
 
 import asyncio
+import contextlib
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from kafka.cluster import ClusterMetadata
 from kafka.coordinator.heartbeat import Heartbeat
+from kafka.errors import IllegalGenerationError, KafkaError, MemberIdRequiredError, UnknownMemberIdError
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.protocol.metadata import MetadataResponse
 from kafka.util import ensure_valid_topic_name
@@ -57,6 +59,31 @@ def test_who_was_put_out_of_the_group_says_so_before_it_joins(lost: bool, owned:
     subject.see_joins_through(coordinator)
     assert asyncio.run(coordinator._do_join_and_sync_async()) == b"yours"
     assert coordinator.done == done
+
+
+def test_joins_that_are_refused_again_and_again_pause() -> None:
+    """Without an end a broker would be asked as fast as it answers; what succeeds begins anew."""
+    slept: list[float] = []
+    answers: list[KafkaError | bytes] = [MemberIdRequiredError(), *[UnknownMemberIdError()] * 6, b"yours"]
+    answers += [IllegalGenerationError()] * 5
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def attempt() -> bytes:
+        answer = answers.pop(0)
+        if isinstance(answer, KafkaError):
+            raise answer
+        return answer
+
+    coordinator: Any = SimpleNamespace(_do_join_and_sync_async=attempt, _net=SimpleNamespace(sleep=sleep))
+    subject.pause_between_refused_joins(coordinator)
+    pauses = []
+    while answers:
+        with contextlib.suppress(KafkaError):
+            asyncio.run(coordinator._do_join_and_sync_async())
+        pauses.append(len(slept))
+    assert pauses == [0, 0, 0, 0, 0, 1, 2, 3, 3, 3, 3, 3, 3]
 
 
 class Leader:
