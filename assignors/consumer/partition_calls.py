@@ -72,8 +72,9 @@ class PartitionCalls:
     def _without_offset(
         self, given: list[KafkaPartition] | None, wanted: Mapping[TopicPartition, Offset]
     ) -> dict[TopicPartition, int]:
-        listed = dict.fromkeys(self._fetching.partitions, OFFSET_INVALID)
-        if given is not None:
+        if given is None:
+            listed = dict.fromkeys(self._fetching.partitions, OFFSET_INVALID)
+        else:
             listed = {key_of(one): one.offset for one in given}
         return {key: at for key, at in listed.items() if key not in wanted}
 

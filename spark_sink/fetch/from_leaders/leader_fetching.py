@@ -17,7 +17,7 @@ from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection, Re
 from spark_sink.fetch.from_leaders.metadata_format import Leaders, metadata_request, parse_metadata
 from spark_sink.fetch.from_leaders.plain_properties import Address, bootstrap_addresses, bootstrap_order, read_committed
 from spark_sink.fetch.from_leaders.response_records import ResponseRecords
-from spark_sink.fetch.from_leaders.task_broker import FetchLimits, TaskBroker, metadata_of
+from spark_sink.fetch.from_leaders.task_broker import FetchLimits, TaskBroker
 from spark_sink.fetch.from_leaders.wire_format import WireError
 from spark_sink.fetch.received_files import Counts
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -140,7 +140,7 @@ class LeaderFetching:
             found |= {(key.topic, self._identities[key.topic]) for key in by_id}
             self.known.confirm(broker.number, by_id, self._as_planned(by_id))
             if (connection := asked[broker.number]) is not None:
-                said = metadata_of(connection, self._buffer)
+                said = parse_metadata(connection.receive(self._buffer), ids=True)
                 self.known.confirm(broker.number, broker.read_by_name, said)
                 found |= set(said.ids.items())
         return found
@@ -228,24 +228,20 @@ class LeaderFetching:
         answers = broker.take(response)
         if answers is None:
             return []
-        moved: list[TopicPartition] = []
-        expected = list(self._expected(broker, answers, moved))
-        records = ResponseRecords(response, [(one, self._progress.bounds(one.key)) for one in expected])
+        self.refused_id |= any(one.error in _OTHER_ID for one in answers)
+        moved = [one.key for one in answers if one.error in _MOVED]
+        wanted = [(one, self._progress.bounds(one.key)) for one in self._expected(broker, answers)]
+        records = ResponseRecords(response, wanted)
         batches = list(records.batches(self._schema, self._batch_bytes))
         self._advance(broker, records)
         self._find_moved(broker, broker.connection, moved)
         return batches
 
-    def _expected(
-        self, broker: TaskBroker, answers: Iterable[Answered], moved: list[TopicPartition]
-    ) -> Iterator[Answered]:
+    def _expected(self, broker: TaskBroker, answers: Iterable[Answered]) -> Iterator[Answered]:
         """Yield the partitions with records to decode; the others are read elsewhere from now on."""
         for one in answers:
             if one.error or one.aborted:
                 broker.keys.remove(one.key)
-                self.refused_id |= one.error in _OTHER_ID
-                if one.error in _MOVED:
-                    moved.append(one.key)
             elif one.size:
                 yield one
             elif one.replica in self._brokers.keys() - {broker.number}:  # KIP-392: it is closer

@@ -13,8 +13,8 @@ from spark_sink.fetch.from_leaders.fetch_format import (
     parse_versions,
     versions_request,
 )
-from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection, ResponseBuffer
-from spark_sink.fetch.from_leaders.metadata_format import Leaders, metadata_request, parse_metadata
+from spark_sink.fetch.from_leaders.leader_connection import LeaderConnection
+from spark_sink.fetch.from_leaders.metadata_format import metadata_request
 from spark_sink.fetch.from_leaders.wire_format import WireError
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -67,7 +67,7 @@ class TaskBroker:
     read: set[TopicPartition] = field(default_factory=set)
     read_by_name: set[TopicPartition] = field(default_factory=set)
     _asked_versions: bool = False
-    _ids: Ids | None = None  # of the topics of the last request, None if it has their names
+    _ids: Ids | None = None  # of the topics in the last request and others, None if it has names
 
     def ask(self, connection: LeaderConnection, wanted: list[Wanted], ids: Ids, limits: FetchLimits) -> None:
         """Send the next request.
@@ -82,7 +82,7 @@ class TaskBroker:
         if self._asked_versions:
             connection.send(versions_request(number, limits.client))
         else:
-            self._ids = {one.key.topic: ids[one.key.topic] for one in wanted} if by_id and connection.by_id else None
+            self._ids = ids if by_id and connection.by_id else None
             connection.send(
                 fetch_request(
                     number,
@@ -132,13 +132,3 @@ class TaskBroker:
             return None
         self.connection.send(metadata_request(self.connection.next_number(), client, topics, ids=True))
         return self.connection
-
-
-def metadata_of(connection: LeaderConnection, buffer: ResponseBuffer) -> Leaders:
-    """Receive the response to `ask_metadata`.
-
-    Raises:
-        OSError: the broker does not answer, or is older than 2.8.
-        WireError: the response is not as expected.
-    """
-    return parse_metadata(connection.receive(buffer), ids=True)

@@ -62,7 +62,7 @@ def test_who_was_put_out_of_the_group_says_so_before_it_joins(lost: bool, owned:
 
 
 def test_joins_that_are_refused_again_and_again_pause() -> None:
-    """Without an end a broker would be asked as fast as it answers; what succeeds begins anew."""
+    """A broker would be asked as fast as it answers. After a success the count begins at 0."""
     slept: list[float] = []
     answers: list[KafkaError | bytes] = [MemberIdRequiredError(), *[UnknownMemberIdError()] * 6, b"yours"]
     answers += [IllegalGenerationError()] * 5
