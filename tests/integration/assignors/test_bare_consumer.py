@@ -36,6 +36,7 @@ CASES: Final[dict[str, Case]] = (
 )
 LEFT_OUT: Final = {
     "errors_of_topics_are_messages": "the embedded brokers refuse no topic",
+    "a_partition_that_is_unknown_for_a_moment": "real brokers give no answer on demand",
     "a_name_that_no_topic_can_have": "beside such a name the bare client reads nothing from real brokers",
 }
 
