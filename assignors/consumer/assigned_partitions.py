@@ -22,7 +22,7 @@ from assignors.planner.topics_and_members import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_COMMITTED_S: Final = 5.0
+_COMMITTED_S: Final = 1.0  # poll waits for this long; later the fetching client asks by itself
 
 Member = GroupMember | BrokerAssignedMember | ManualAssignment
 
