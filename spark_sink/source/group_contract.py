@@ -1,6 +1,6 @@
 """What the reader requires of logs and of its group, as Protocols, so that its decisions need no broker in tests."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from spark_sink.ranges.assigned_positions import Assignment
@@ -44,6 +44,10 @@ class Membership(Logs, Protocol):
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> bool:
         """Commit offsets; return False if that is not possible now (a rebalance is in progress)."""
+        ...
+
+    def begin_commit(self, positions: Mapping[TopicPartition, int]) -> Callable[[], bool]:
+        """Commit in the background; call the result once to wait for what `commit` would return."""
         ...
 
     def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

@@ -1,6 +1,7 @@
 """The reader's membership of the consumer group, and its requests for offsets."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -38,6 +39,7 @@ class KafkaMembership(PartitionOffsets):
         self._member: GroupMember | BrokerAssignedMember | None = None
         self._last = Assignment()
         self._fence = name_fence(options)
+        self._commits = ThreadPoolExecutor(1, "group-commit")
 
     def assignment(self, timeout_s: float) -> Assignment:
         """Return the assignment; during a join, wait and then return the last one.
@@ -73,6 +75,10 @@ class KafkaMembership(PartitionOffsets):
             _log.info("offsets were not committed, the next trigger does it", reason=str(error))
             return False
         return True
+
+    def begin_commit(self, positions: Mapping[TopicPartition, int]) -> Callable[[], bool]:
+        """Commit in a thread, because the logs may be asked for their ends meanwhile."""
+        return self._commits.submit(self.commit, positions).result
 
     def leave(self) -> None:
         """Leave the group immediately."""

@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import structlog
@@ -114,13 +115,13 @@ class BatchPlanner:
 
     def _plan(self, previous: Offset, limit: int | None) -> Offset | None:
         gained = self._assigned.assign(self._group.assignment(self._options.join_timeout_s))
-        self._commit(self._assigned.positions)
         if gained:
+            self._commit(self._assigned.positions)
             self._logs.check_identities(gained, previous, every=not self._assigned.positions)
             self._assigned.seek(self._find_positions(gained, previous))
-            self._commit(self._assigned.positions)
         positions = self._assigned.positions
-        self._ends = self._group.ends(positions)
+        with self._committing(positions):
+            self._ends = self._group.ends(positions)
         self._logs.check_ends(positions, self._ends)
         unpaused = self._unpaused(positions)
         readable = self._ends if self._run is None else self._run.bounded(self._ends)
@@ -178,9 +179,19 @@ class BatchPlanner:
             self._sleep(max(0.0, self._idle_since + _IDLE_S - self._clock()))
 
     def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        with self._committing(positions):
+            pass
+
+    @contextmanager
+    def _committing(self, positions: Mapping[TopicPartition, int]) -> Iterator[None]:
+        """Commit the positions that have changed while the caller waits for other answers."""
         changed = {key: at for key, at in positions.items() if self._committed.get(key) != at}
-        if changed and self._group.commit(changed):
-            self._committed.update(changed)
+        committed = self._group.begin_commit(changed) if changed else None
+        try:
+            yield
+        finally:
+            if committed is not None and committed():
+                self._committed.update(changed)
 
     def _recorded(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return positions of other members' partitions: from the table, else the committed offsets."""

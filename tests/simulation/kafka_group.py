@@ -1,6 +1,6 @@
 """A consumer group in memory: generations, assignments that lag behind, and offsets fenced by the generation."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -75,6 +75,11 @@ class Member:
             return False
         self._group.offsets.update(positions)
         return True
+
+    def begin_commit(self, positions: Mapping[TopicPartition, int]) -> Callable[[], bool]:
+        """Commit at once."""
+        committed = self.commit(positions)
+        return lambda: committed
 
     def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Offsets of the group."""

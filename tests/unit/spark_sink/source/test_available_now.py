@@ -70,6 +70,11 @@ class ScriptedGroup:
         self.offsets.update(positions)
         return True
 
+    def begin_commit(self, positions: Mapping[TopicPartition, int]) -> Callable[[], bool]:
+        """Commit at once."""
+        committed = self.commit(positions)
+        return lambda: committed
+
     def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Answer from the group."""
         return {key: self.offsets[key] for key in keys if key in self.offsets}

@@ -50,6 +50,11 @@ class Group:
             self.offsets.update(positions)
         return not self.rebalancing
 
+    def begin_commit(self, positions: Mapping[TopicPartition, int]) -> Callable[[], bool]:
+        """Commit at once."""
+        committed = self.commit(positions)
+        return lambda: committed
+
     def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Answer from the group."""
         return {key: self.offsets[key] for key in keys if key in self.offsets}
