@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from confluent_kafka import KafkaError
+
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.background_calls import Answer, BackgroundCalls
 from assignors.consumer.consumer_errors import ConsumerError, consumer_error
@@ -56,6 +58,7 @@ class Committer(Protocol):
 class _Request:
     member: Committer
     offsets: Offsets
+    without_offset: Offsets = field(default_factory=dict)
     answer: Answer[None] = field(default_factory=Answer)
     report: Once = field(default_factory=Once)
 
@@ -106,9 +109,15 @@ class CommitQueue:
         self._thread.put(self._send_unsent, (self._unsent.put, request))
         request.answer.result()
 
-    def commit_later(self, member: Committer, offsets: Offsets) -> None:
-        """Commit without waiting for the answer."""
-        request = _Request(member, offsets)
+    def commit_later(self, member: Committer, offsets: Offsets, without_offset: Offsets | None = None) -> None:
+        """Commit without waiting for the answer.
+
+        Args:
+            member: of the group.
+            offsets: may be empty; `on_commit` is then called with librdkafka's error for that.
+            without_offset: partitions that the call names in vain; `on_commit` gets them, too.
+        """
+        request = _Request(member, offsets, without_offset or {})
         self._thread.put(self._send_unsent, (self._unreported.append, request), (self._unsent.put, request))
 
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
@@ -154,8 +163,8 @@ class CommitQueue:
                 self._unreported.popleft()
                 raise error
             if self._on_commit is not None:
-                request.report.call(self._on_commit, error, self._shown(request.offsets))
-            elif error is not None:
+                request.report.call(self._on_commit, error, self._shown({**request.offsets, **request.without_offset}))
+            elif error is not None and request.offsets:
                 failed.append((error, request.offsets))
             if self._unreported and self._unreported[0] is request:  # else a close() in on_commit has removed it
                 self._unreported.popleft()
@@ -184,6 +193,13 @@ class CommitQueue:
             yield self._unsent.get()
 
     def _send(self, requests: Sequence[_Request]) -> None:
+        for one in requests:
+            if not one.offsets:
+                one.answer.fail(ConsumerError("Local: No offset stored", KafkaError._NO_OFFSET))  # noqa: SLF001 -- librdkafka's own code
+        if requests := [one for one in requests if one.offsets]:
+            self._send_merged(requests)
+
+    def _send_merged(self, requests: Sequence[_Request]) -> None:
         merged: dict[TopicPartition, Offset] = {}
         for one in requests:
             merged.update(one.offsets)

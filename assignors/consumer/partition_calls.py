@@ -54,13 +54,13 @@ class PartitionCalls:
         with self._gate.turn():
             given = None if offsets is None else checked(offsets)
             wanted = self._progress.to_commit(message, given)
-            rest = kafka_partitions(self._without_offset(given, wanted) if wanted and message is None else {})
+            without_offset = self._without_offset(given, wanted) if message is None else {}
+            rest = kafka_partitions(without_offset) if wanted or asynchronous else []
             member = self._membership.member
             if member is None or self._membership.by_hand:  # any client may commit while the group is empty
-                found = self._commit_outside(wanted, asynchronous=asynchronous)
-                return None if found is None else [*found, *rest]
-            if asynchronous and wanted:
-                self._commits.commit_later(member, wanted)
+                return self._commit_outside(wanted, rest, asynchronous=asynchronous)
+            if asynchronous:
+                self._commits.commit_later(member, wanted, without_offset)
         if asynchronous:
             return None
         if wanted:
@@ -190,10 +190,10 @@ class PartitionCalls:
         (membership.release_by_hand if membership.without_group else membership.stop_reading)(partitions)
 
     def _commit_outside(
-        self, offsets: Mapping[TopicPartition, Offset], *, asynchronous: bool
+        self, offsets: Mapping[TopicPartition, Offset], rest: list[KafkaPartition], *, asynchronous: bool
     ) -> list[KafkaPartition] | None:
-        if not offsets:
-            return None if asynchronous else []
         client: Any = self._fetching.client
-        found: list[KafkaPartition] | None = client.commit(offsets=kafka_partitions(offsets), asynchronous=asynchronous)
-        return found
+        if asynchronous:
+            client.commit(offsets=[*kafka_partitions(offsets), *rest], asynchronous=True)
+            return None
+        return [*client.commit(offsets=kafka_partitions(offsets), asynchronous=False), *rest] if offsets else []

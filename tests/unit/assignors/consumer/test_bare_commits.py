@@ -1,5 +1,6 @@
 """Epochs of leaders (KIP-320) and the results of commits, as confluent_kafka.Consumer has them."""
 
+import time
 from typing import Any
 
 import pytest
@@ -78,6 +79,27 @@ def partitions_without_an_offset_are_listed(bench: Bench) -> Any:  # noqa: ANN40
     return [plain(one.commit(offsets=offsets, asynchronous=False)) for offsets in given]
 
 
+def answers_to_commits_without_an_offset(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """A program that counts the answers to its commits waits for one to each, also where nothing is to be committed."""
+    seen: list[Any] = []
+    settings: dict[str, Any] = {
+        "enable.auto.offset.store": False,
+        "on_commit": lambda error, partitions: seen.append((error and error.code(), plain(partitions))),
+    }
+    by_hand = bench.make(**settings)
+    by_hand.assign(ALL)
+    calls: list[dict[str, Any]] = [{}, *({"offsets": offsets} for offsets in ([], [at(0)], [at(0, 5), at(1)]))]
+    for one in (bench.joined(**settings)[0], by_hand):
+        for call in calls:
+            before = len(seen)
+            one.commit(**call)
+            until = time.monotonic() + 10
+            while len(seen) == before:
+                assert time.monotonic() < until
+                one.poll(0.05)
+    return seen
+
+
 def a_partition_that_is_unknown_for_a_moment(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     """A broker that has just started may not know a topic yet."""
     one, _ = bench.joined()
@@ -87,6 +109,7 @@ def a_partition_that_is_unknown_for_a_moment(bench: Bench) -> Any:  # noqa: ANN4
 
 
 CASES = [
+    answers_to_commits_without_an_offset,
     partitions_without_an_offset_are_listed,
     a_partition_that_is_unknown_for_a_moment,
     epochs_of_positions_and_commits,
