@@ -32,6 +32,7 @@ NAMES: Final[Mapping[type, tuple[str, ...]]] = {
         "_join_task",
         "_manager",
         "_net",
+        "_offset_fetch_futures",
         "_on_close_prepare_async",
         "_on_join_complete_async",
         "_on_join_prepare_async",

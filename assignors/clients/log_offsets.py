@@ -88,6 +88,9 @@ class LogOffsets:
     ) -> dict[TopicPartition, OffsetWithMetadata]:
         """As `committed`, with the metadata of each offset."""
         asked = [KafkaPartition(*key) for key in partitions]
+        # kafka-python keeps a request whose caller did not wait until its end, and would return that answer here: since
+        # then another member may have committed.
+        self._coordinator._offset_fetch_futures.pop(frozenset(asked), None)
         try:
             found = self._coordinator.fetch_committed_offsets(asked, timeout_ms=timeout_s * 1000)
         except KafkaError as error:

@@ -197,7 +197,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         self._check_usable()
         with self._gate.turn():
             self._program.refuse("unsubscribe()")
-            self._membership.leave()
+            self._membership.leave(also_static=True)
             self._program.set(None, None, None)
 
     def poll(self, timeout: float = -1) -> Message | None:

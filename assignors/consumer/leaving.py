@@ -19,14 +19,16 @@ class Leaving:
     """Closes a member while the program's thread handles its rebalances.
 
     Args:
-        member: it is closed.
+        member: its rebalances are handled.
+        close: closes it; by default its own `close`.
 
     Attributes:
         ended: whether `finish` has done all.
     """
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: Member, close: Callable[[], None] | None = None) -> None:
         self.member = member
+        self._close_member = close or member.close
         self.ended = False
         self._closed: Answer[None] = Answer()
         self._thread: list[object] = []
@@ -67,7 +69,7 @@ class Leaving:
             raise raised[0]
 
     def _close(self) -> None:
-        self._closed.answer(self.member.close)
+        self._closed.answer(self._close_member)
 
 
 def _hangs() -> ConsumerError:

@@ -181,13 +181,17 @@ class Membership:
             reports_empty=True,
         )
 
-    def leave(self) -> None:
-        """Release all partitions and leave the group; raise the first error of a callback at the end."""
+    def leave(self, *, also_static: bool = False) -> None:
+        """Release all partitions and leave the group; raise the first error of a callback at the end.
+
+        Args:
+            also_static: of a member with a group.instance.id, too, reserve no partitions.
+        """
         member = self.member
         if member is None:
             return
         if self._leaving is None or self._leaving.member is not member:
-            self._leaving = Leaving(member)
+            self._leaving = Leaving(member, _closing(member, also_static=also_static))
         self._fetching.ahead.interrupt()  # after an interruption of this call the next `poll` continues
         try:
             self._leaving.finish(partial(self._rebalance, member))
@@ -381,3 +385,8 @@ class Membership:
             if not once.made:  # an interruption before the call
                 raise
             change.raised.append(error)
+
+
+def _closing(member: Member, *, also_static: bool) -> Callable[[], None]:
+    # librdkafka itself decides it for a member whose broker assigns.
+    return partial(member.close, also_static=also_static) if isinstance(member, GroupMember) else member.close

@@ -178,12 +178,13 @@ class GroupMember:
         )
         self._thread.start()
 
-    def close(self, leave: bool = True) -> None:  # noqa: FBT001, FBT002 - the only setting
+    def close(self, leave: bool = True, *, also_static: bool = False) -> None:  # noqa: FBT001, FBT002 - public
         """Release all partitions (`on_revoked` is called), and end. A second call has no effect.
 
         Args:
-            leave: send LeaveGroup, so that others take over immediately. Without it, and always with a
-                group_instance_id (KIP-345), the partitions are reserved for this member until its session expires.
+            leave: send LeaveGroup, so that others take over immediately. Without it, the partitions are reserved for
+                this member until its session expires.
+            also_static: leave also with a group_instance_id (KIP-345), which by default reserves the partitions.
 
         Raises:
             MembershipError: called in a callback, for which it would wait.
@@ -193,7 +194,7 @@ class GroupMember:
         with self._starting:
             first, self._closed = not self._closed, True
         if first and self._thread is not None:
-            self._thread.end(leave=leave)
+            self._thread.end(leave=leave, also_static=also_static)
 
     def __enter__(self) -> Self:
         return self.start()

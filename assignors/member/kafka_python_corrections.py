@@ -107,6 +107,11 @@ def leave_when_refused(coordinator: Any) -> None:  # noqa: ANN401 - untyped
     coordinator._send_heartbeat_request = heartbeat
 
 
+def leave_although_static(coordinator: Any) -> None:  # noqa: ANN401 - untyped
+    """Let the next leave send LeaveGroup also for a static member, as `unsubscribe` of librdkafka does."""
+    coordinator.is_dynamic_member = lambda: True
+
+
 def heartbeat_when_due(coordinator: Any) -> None:  # noqa: ANN401 - untyped
     """Send heartbeats at their interval, however often the coordinator is looked up.
 

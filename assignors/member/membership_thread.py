@@ -20,6 +20,7 @@ from assignors.clients.kafka_python_internals import (
 )
 from assignors.errors import MembershipError
 from assignors.member.fatal_errors import OnRefused, Refusals
+from assignors.member.kafka_python_corrections import leave_although_static
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_listener import RebalanceListener
 from assignors.member.session_end import SessionEnd
@@ -128,11 +129,12 @@ class MemberThread:
         self._rejoin.set()
         self._wake.set()
 
-    def end(self, *, leave: bool) -> None:
+    def end(self, *, leave: bool, also_static: bool = False) -> None:
         """Stop, release all partitions and close the consumer; waits for all of it.
 
         Args:
             leave: send LeaveGroup.
+            also_static: send it also with a group_instance_id.
         """
         self._ended.set()
         self._wake.set()
@@ -142,6 +144,8 @@ class MemberThread:
             self._consumer._net.run(self._listener.on_leaving)
             if not leave:
                 self._coordinator.reset_generation()  # without a member id kafka-python sends no LeaveGroup
+        if also_static:
+            leave_although_static(self._coordinator)
         with contextlib.suppress(KafkaError, RuntimeError):
             self._consumer.close(autocommit=False, timeout_ms=_CLOSE_MS)
         self._cell.change(lambda now: now.outside())

@@ -22,6 +22,7 @@ from tests.unit.assignors.consumer import (
 )
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, messages, plain
 from tests.unit.assignors.consumer.surface_walk import STATES, reason, walk
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -34,6 +35,8 @@ CASES: Final[dict[str, Case]] = (
         for body in module.CASES
     }
 )
+PARTITIONS: Final = 3
+_SOON_S: Final = 15.0  # a third of the session
 LEFT_OUT: Final = {
     "errors_of_topics_are_messages": "the embedded brokers refuse no topic",
     "a_partition_that_is_unknown_for_a_moment": "real brokers give no answer on demand",
@@ -45,7 +48,7 @@ LEFT_OUT: Final = {
 def filled(cluster: Cluster) -> Iterator[Cluster]:
     """The topic of the cases, with records that are numbered."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    admin.create_topics([NewTopic("t", num_partitions=3, replication_factor=3)])["t"].result(30)
+    admin.create_topics([NewTopic("t", num_partitions=PARTITIONS, replication_factor=3)])["t"].result(30)
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
     for number in range(RECORDS * 3):
         producer.produce("t", str(number // 3).encode(), partition=number % 3)
@@ -146,3 +149,25 @@ def test_both_consumers_commit_within_a_transaction(filled: Cluster, static: boo
 def test_a_replaced_member_commits_in_no_transaction(filled: Cluster, protocol: str) -> None:
     """The broker refuses both kinds with the same code, and its successor commits."""
     check(_replaced, filled, protocol)
+
+
+def _ended(bench: Bench, end: str) -> Any:  # noqa: ANN401 -- as above
+    """A static member that unsubscribes or closes beside another one, and how many partitions that one has soon."""
+    group: dict[str, Any] = {"group.id": f"{bench.kind.__name__}-{time.monotonic()}"}
+    one, _ = bench.joined(**group | {"group.instance.id": "one"})
+    two = bench.make(**group | {"group.instance.id": "two"})
+    two.subscribe(["t"])
+    wait_until(lambda: (one.poll(0.05), two.poll(0.05), one.assignment() and two.assignment())[2], 60)
+    getattr(one, end)()
+    until = time.monotonic() + _SOON_S
+    while len(two.assignment()) < PARTITIONS and time.monotonic() < until:
+        two.poll(0.05)
+        attempt(partial(one.poll, 0))  # librdkafka leaves in the poll that calls on_revoke
+    return len(two.assignment())
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("end", ["unsubscribe", "close"])
+def test_static_members_reserve_their_partitions_alike(filled: Cluster, end: str, protocol: str) -> None:
+    """After `close` until the session ends; after `unsubscribe` in a classic group others read them at once."""
+    check(partial(_ended, end=end), filled, protocol)

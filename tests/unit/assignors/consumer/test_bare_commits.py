@@ -4,13 +4,15 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from assignors import GroupConsumer
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, plain, read
 
 EPOCHS: dict[str, Any] = {"api_version": (2, 1)}  # older requests carry no epoch of offsets
+BROKERS = (1, 2, 3)
 ALL = [at(0), at(1), at(2)]
 
 
@@ -124,3 +126,20 @@ CASES = [
 def test_both_consumers_do_the_same(cluster: MockCluster, body: Case) -> None:
     """A program changes its class, and nothing else."""
     check(body, cluster)
+
+
+@pytest.mark.parametrize("kind", [Consumer, GroupConsumer])
+def test_committed_after_a_call_that_timed_out_is_of_now(cluster: MockCluster, kind: type) -> None:
+    """Meanwhile another member may have committed, and a partition that comes back would begin before its offset."""
+    bench = Bench(cluster, kind)
+    one, _ = bench.joined()
+    one.commit(offsets=[at(0, 1)], asynchronous=False)
+    for broker in BROKERS:
+        cluster.delay(broker, 500)
+    with pytest.raises(KafkaException):
+        one.committed([at(0)], 0.1)
+    for broker in BROKERS:
+        cluster.delay(broker, 0)
+    one.commit(offsets=[at(0, 2)], asynchronous=False)
+    assert plain(one.committed([at(0)], 10)) == plain([at(0, 2)])
+    bench.close()
