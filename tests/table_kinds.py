@@ -13,7 +13,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table as Peer
 
 from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
-from spark_sink.lake.iceberg import small_files
+from spark_sink.lake.iceberg import compaction
 from spark_sink.lake.iceberg.catalogs import iceberg_address, identifier, open_catalog
 from spark_sink.lake.iceberg.compaction import compact
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
@@ -170,7 +170,7 @@ def _iceberg(storage: Mapping[str, str], terms: Sequence[Term] = ()) -> Kind:
     def join() -> None:
         handle = IcebergTable(ADDRESS, "g", storage)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(small_files, "ENOUGH", 2)
+            patch.setattr(compaction, "ENOUGH", 2)
             compact("t", handle._load, Layout())
 
     def expire() -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from assignors.settings.nearest_names import proposal
+from assignors.settings.mistyped_names import proposal
 
 CLIENT: Final = "azimuth"
 """`client.id` of a command's clients, unless the user sets one; agents add their names."""

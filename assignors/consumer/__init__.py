@@ -6,8 +6,9 @@
 * `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `cancelled_reads`: the records of a
   call whose task is cancelled.
 * `split_configuration`: one configuration split for both clients.
-* `subscription`: names and patterns; `topic_errors`: their errors as messages; `group_errors`: those of the group.
-* `rebalance_handling`: the membership and its rebalances; `assigned_partitions`: their effects on fetching;
+* `subscription`: names and patterns; `error_messages`: errors of topics and of the group, as messages.
+* `rebalance_handling`: the membership and its rebalances; `assignment_and_revocation`: what begins with a partition's
+  assignment, and what ends with its revocation, with the last commit before another member gets it;
   `on_assign_choice`: what the program chose in `on_assign`; `manual_assignment`: partitions that it assigns itself.
 * `rebalance_events`: the queue of rebalances for the thread that polls; `program_callbacks`: the program's functions
   that are called for them.

@@ -18,6 +18,7 @@ from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.client_callbacks import OwnedCallbacks
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
 from assignors.consumer.consumer_errors import ArgumentError, ClosedConsumerError, ConsumerError
+from assignors.consumer.error_messages import TopicErrors
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.group_statistics import GroupStatistics
 from assignors.consumer.interruptions import PendingSteps
@@ -30,10 +31,9 @@ from assignors.consumer.rebalance_handling import Membership
 from assignors.consumer.received_bytes import ReceivedBytes
 from assignors.consumer.record_steps import RecordSteps
 from assignors.consumer.subscription import Subscription
-from assignors.consumer.topic_errors import TopicErrors
 from assignors.errors import MembershipError
 from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRoundRobinAssignor
-from assignors.settings.nearest_names import proposal
+from assignors.settings.mistyped_names import proposal
 
 _FOREVER_S = 1e9
 _MOST_MESSAGES = 1_000_000

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from assignors.consumer.assigned_partitions import Member
+from assignors.consumer.assignment_and_revocation import Member
 from assignors.consumer.background_calls import Answer, start_thread
 from assignors.consumer.consumer_errors import ConsumerError
 

@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Message
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
-from assignors.consumer.assigned_partitions import AssignedPartitions, Member
+from assignors.consumer.assignment_and_revocation import AssignedPartitions, Member
 from assignors.consumer.background_calls import call_apart
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
+from assignors.consumer.error_messages import TopicErrors, refusals_as_messages
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.group_errors import refusals_as_messages
 from assignors.consumer.interruptions import Once, PendingSteps
 from assignors.consumer.leaving import Leaving
 from assignors.consumer.manual_assignment import ManualAssignment
@@ -25,7 +25,6 @@ from assignors.consumer.program_callbacks import CallProgram, RunningCallback
 from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
 from assignors.consumer.split_configuration import Configuration
 from assignors.consumer.subscription import Subscription
-from assignors.consumer.topic_errors import TopicErrors
 from assignors.errors import MembershipError
 from assignors.member.broker_assigned_errors import is_taken_id
 from assignors.member.broker_assigned_member import BrokerAssignedMember

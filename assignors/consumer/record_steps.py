@@ -8,6 +8,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message
 
+from assignors.consumer.error_messages import TopicErrors
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.one_thread_at_a_time import CallGate
@@ -15,7 +16,6 @@ from assignors.consumer.program_callbacks import ProgramCallbacks
 from assignors.consumer.quick_step import TAKES_RECORDS, QuickStep
 from assignors.consumer.rebalance_handling import Membership
 from assignors.consumer.split_configuration import Configuration
-from assignors.consumer.topic_errors import TopicErrors
 
 log = logging.getLogger(__name__)
 

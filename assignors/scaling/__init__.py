@@ -9,10 +9,9 @@
 * `threshold_policy`: the published rule of thresholds, whose steps retention scales.
 * `topic_rates`: rates of arrivals that are published as weights of topics.
 * `retention`: workers that prevent the deletion of unread records.
-* `recommendation_limits`: bounds, steps and pauses after a policy.
-* `scale_down_window`: holds the number at the largest one wanted lately.
-* `worker_decision`: combines gate, policy and limits into one pure decision.
-* `agent_demand`: combines the decisions of a group into its number of agents, pure.
+* `recommendation_limits`: bounds, steps and pauses after a policy; a window holds the largest number wanted lately.
+* `workers_of_topic`: combines gate, policy and limits into one pure decision.
+* `agents_of_group`: combines the decisions of a group into its number of agents, pure.
 * `pipelines`: policies and limits by name.
 * `evaluator_settings`: the TOML file of the evaluator.
 * `evaluator`: observe, decide, record, publish.
@@ -32,7 +31,7 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.scaling.agent_demand import (
+    from assignors.scaling.agents_of_group import (
         AgentsNeeded,
         AgentsSettings,
         Demand,
@@ -52,13 +51,20 @@ if typing.TYPE_CHECKING:
     from assignors.scaling.pipelines import POLICIES, Pipeline
     from assignors.scaling.policy_contract import Policy, Proposal, State
     from assignors.scaling.poll_settings import PollSettings, narrowest, published_polls
-    from assignors.scaling.recommendation_limits import Bounds, Confirmed, CoolDown, Limit, Step, UsablePartitions
-    from assignors.scaling.scale_down_window import DownWindow
+    from assignors.scaling.recommendation_limits import (
+        Bounds,
+        Confirmed,
+        CoolDown,
+        DownWindow,
+        Limit,
+        Step,
+        UsablePartitions,
+    )
     from assignors.scaling.stalled_lag import GateSettings, PartitionState, View, abbreviated
     from assignors.scaling.state_store import MemoryStore, RedisStore, Store
     from assignors.scaling.threshold_policy import Thresholds
-    from assignors.scaling.worker_decision import Decision, Scaler, decide
     from assignors.scaling.workers_news import NewsListener, WorkersNews
+    from assignors.scaling.workers_of_topic import Decision, Scaler, decide
     from assignors.scaling.workers_records import ScaledTopic, WorkersRecord
     from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
 
@@ -121,16 +127,16 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AgentsNeeded": "agent_demand",
-    "AgentsSettings": "agent_demand",
+    "AgentsNeeded": "agents_of_group",
+    "AgentsSettings": "agents_of_group",
     "Bounds": "recommendation_limits",
     "Capacity": "capacity_policy",
     "Confirmed": "recommendation_limits",
     "CoolDown": "recommendation_limits",
     "DS2": "baseline_policies",
-    "Decision": "worker_decision",
-    "Demand": "agent_demand",
-    "DownWindow": "scale_down_window",
+    "Decision": "workers_of_topic",
+    "Demand": "agents_of_group",
+    "DownWindow": "recommendation_limits",
     "Evaluator": "evaluator",
     "EvaluatorElection": "evaluator_election",
     "GateSettings": "stalled_lag",
@@ -150,7 +156,7 @@ _MODULES = {
     "Proposal": "policy_contract",
     "RedisStore": "state_store",
     "ScaledTopic": "workers_records",
-    "Scaler": "worker_decision",
+    "Scaler": "workers_of_topic",
     "ScalingSettings": "evaluator_settings",
     "State": "policy_contract",
     "Static": "baseline_policies",
@@ -166,13 +172,13 @@ _MODULES = {
     "WorkersPublisher": "workers_topic_client",
     "WorkersRecord": "workers_records",
     "abbreviated": "stalled_lag",
-    "agents_needed": "agent_demand",
+    "agents_needed": "agents_of_group",
     "alert_hooks": "alerts",
-    "decide": "worker_decision",
-    "demand": "agent_demand",
+    "decide": "workers_of_topic",
+    "demand": "agents_of_group",
     "explain_entry": "decision_journal",
     "journal_entries": "decision_journal",
-    "measured_agent_rate": "agent_demand",
+    "measured_agent_rate": "agents_of_group",
     "narrowest": "poll_settings",
     "published_polls": "poll_settings",
     "window": "observation",

@@ -11,7 +11,7 @@ import structlog
 
 from assignors.errors import ScalingFileError
 from assignors.scaling.stalled_lag import PartitionState
-from assignors.scaling.worker_decision import Decision
+from assignors.scaling.workers_of_topic import Decision
 from assignors.scaling.workers_records import ScaledTopic
 
 _log = structlog.get_logger("azimuth.scaling")

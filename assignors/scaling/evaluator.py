@@ -18,7 +18,7 @@ from assignors.scaling.policy_contract import State
 from assignors.scaling.stalled_lag import SHARED, finding_of_many
 from assignors.scaling.state_store import Store
 from assignors.scaling.topic_rates import TopicRates
-from assignors.scaling.worker_decision import Decision, decide
+from assignors.scaling.workers_of_topic import Decision, decide
 from assignors.scaling.workers_records import ScaledTopic, WorkersRecord
 
 _log = structlog.get_logger("azimuth.scaling")

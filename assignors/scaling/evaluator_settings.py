@@ -11,11 +11,11 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from assignors.clients.addresses import shown
 from assignors.clients.redis_addresses import REDIS_ADDRESSES, REDIS_SCHEMES
 from assignors.errors import ScalingFileError
-from assignors.scaling.agent_demand import AgentsSettings
+from assignors.scaling.agents_of_group import AgentsSettings
 from assignors.scaling.alerts import alert_hooks
 from assignors.scaling.pipelines import Pipeline, TopicName, sentence
 from assignors.scaling.workers_records import DEFAULT_TOPIC
-from assignors.settings.environment_names import warn_of_mistyped
+from assignors.settings.mistyped_names import warn_of_mistyped
 from assignors.settings.strict_numbers import Real, Whole
 
 _REDIS = tuple(f"{scheme}://" for scheme in REDIS_SCHEMES)

@@ -11,11 +11,18 @@ from assignors.errors import LimitsError
 from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static
 from assignors.scaling.capacity_policy import REBALANCE_S, Capacity
 from assignors.scaling.policy_contract import Policy
-from assignors.scaling.recommendation_limits import Bounds, Confirmed, CoolDown, Limit, Step, UsablePartitions
-from assignors.scaling.scale_down_window import DownWindow
+from assignors.scaling.recommendation_limits import (
+    Bounds,
+    Confirmed,
+    CoolDown,
+    DownWindow,
+    Limit,
+    Step,
+    UsablePartitions,
+)
 from assignors.scaling.stalled_lag import GateSettings
 from assignors.scaling.threshold_policy import Thresholds
-from assignors.scaling.worker_decision import Scaler
+from assignors.scaling.workers_of_topic import Scaler
 from assignors.scaling.workers_records import MOST
 from assignors.settings.strict_numbers import Real, Whole
 from assignors.settings.validation_errors import message, place, plain

@@ -1,7 +1,6 @@
 """Checks of settings files, and messages about invalid values.
 
-* `environment_names`: warnings about mistyped environment variables.
-* `nearest_names`: the known name that is nearest to a mistyped one.
+* `mistyped_names`: the known name that is nearest to a mistyped one; warnings about mistyped environment variables.
 * `validation_errors`: pydantic's errors as sentences for the author of the file.
 * `strict_numbers`: numbers that do not accept `true` as 1.
 """
@@ -11,8 +10,7 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.settings.environment_names import warn_of_mistyped
-    from assignors.settings.nearest_names import nearest, proposal
+    from assignors.settings.mistyped_names import nearest, proposal, warn_of_mistyped
     from assignors.settings.strict_numbers import Real, Whole, no_boolean
     from assignors.settings.validation_errors import message, place, plain
 
@@ -32,12 +30,12 @@ _MODULES = {
     "Real": "strict_numbers",
     "Whole": "strict_numbers",
     "message": "validation_errors",
-    "nearest": "nearest_names",
+    "nearest": "mistyped_names",
     "no_boolean": "strict_numbers",
     "place": "validation_errors",
     "plain": "validation_errors",
-    "proposal": "nearest_names",
-    "warn_of_mistyped": "environment_names",
+    "proposal": "mistyped_names",
+    "warn_of_mistyped": "mistyped_names",
 }
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from assignors.settings.nearest_names import propose_setting
+from assignors.settings.mistyped_names import propose_setting
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from assignors.errors import LimitsError
 from assignors.scaling.pipelines import POLICIES, Pipeline
 from assignors.scaling.recommendation_limits import Bounds
-from assignors.scaling.worker_decision import Scaler
+from assignors.scaling.workers_of_topic import Scaler
 from assignors.simulation.oracle import Oracle
 from assignors.simulation.score import Score, score, together
 from assignors.simulation.simulator import Run, World, simulate

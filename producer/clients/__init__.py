@@ -6,8 +6,7 @@
 * `kafka_python`: `AZAwarePartitioner`.
 * `produce_batch`: many records in one call.
 * `forked`: makes an inherited producer unusable in a forked process.
-* `configured_policy`: a producer's settings as one value.
-* `configured_partitioner`: the configured partitioner, or the default.
+* `configured_policy`: a producer's settings as one value, with the configured partitioner or the default.
 * `leader_watcher`: the thread that refreshes leaders.
 * `client_statistics`: librdkafka's statistics: wire bytes, queues, lost brokers.
 * `stalled_partitions`: partitions whose leader takes no records.

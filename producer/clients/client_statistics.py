@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from producer.clients.configured_partitioner import with_default
+from producer.clients.configured_policy import with_default
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.stalled_partitions import StalledPartitions
 from producer.errors import PolicyError

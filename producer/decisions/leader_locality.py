@@ -1,6 +1,7 @@
 """Finds the candidate partitions of a record, from the leaders of the topic.
 
-Pure functions of leaders, racks and preferences; the clients read the metadata.
+Pure functions of leaders, racks and preferences; the clients read the metadata. When a leader returns to the zone,
+records follow only after it has stayed for a while.
 """
 
 from collections.abc import Mapping, Sequence
@@ -125,3 +126,39 @@ def levels_of(
         led = tuple(partition for partition, leader in enumerate(leaders) if leader is not None)
         lower.append(Locality(led, Reason.NO_LOCAL_LEADER, len(fallback) + 1))
     return (best, *lower)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalityInUse:
+    """The locality that a topic uses now, and the time since which a better one is available.
+
+    Attributes:
+        locality: the partitions in use.
+        better_since: time at which a better set was first seen, seconds of a monotonic clock; None if none is better.
+    """
+
+    locality: Locality
+    better_since: float | None = None
+
+
+def settle(in_use: LocalityInUse | None, levels: Sequence[Locality], now: float, hold_s: float) -> LocalityInUse:
+    """Adopt a worse set immediately, a better one only after `hold_s`, so that a flapping leader moves no records back.
+
+    Args:
+        in_use: the previous locality, None at first.
+        levels: every non-empty level of the topic now, best first (see `levels_of`).
+        now: seconds of a monotonic clock.
+        hold_s: time that a better set must last, seconds.
+
+    Returns:
+        The locality to use from now on.
+    """
+    best = levels[0]
+    if in_use is None or best.rank >= in_use.locality.rank:
+        return LocalityInUse(best)
+    kept = next((level for level in levels if level.rank == in_use.locality.rank), None)
+    since = now if in_use.better_since is None else in_use.better_since
+    if kept is None or kept.reason is Reason.NO_LEADER or now - since >= hold_s:
+        return LocalityInUse(best)
+    # The reason of the level in use stays: a local leader has returned, but records still go elsewhere.
+    return LocalityInUse(Locality(kept.candidates, in_use.locality.reason, kept.rank), since)

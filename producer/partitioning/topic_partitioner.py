@@ -15,14 +15,15 @@ from producer.decisions.key_hash import key_hash
 from producer.decisions.leader_locality import (
     Leaders,
     Locality,
+    LocalityInUse,
     Racks,
     Reason,
     Replicas,
     copies_elsewhere,
     levels_of,
+    settle,
     zones_of,
 )
-from producer.decisions.leader_return import LocalityInUse, settle
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.rendezvous_slots import Table, packed_table
 from producer.decisions.skew_guard import Spill, spill

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from spark_sink.agent.agent_name_lock import only_agent_of_its_name
 from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
 from spark_sink.agent.checkpoint_binding import bind_checkpoint
-from spark_sink.agent.commit_notes import Notes
-from spark_sink.agent.commits_for_ops_log import NoteCounts
+from spark_sink.agent.commit_notes import NoteCounts, Notes
 from spark_sink.agent.progress_log import ProgressLog, StartSteps
 from spark_sink.agent.sink_checks import check_options, refuse_faults
+from spark_sink.agent.spark_master import cluster_cores
 from spark_sink.agent.spark_session import session
 from spark_sink.agent.start.early_spark import EarlySpark
 from spark_sink.agent.stop_signal import StopSignal
@@ -27,7 +27,6 @@ from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
 from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
 from spark_sink.sink.direct_landing import HAS_FILES
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
-from spark_sink.source.cluster_cores import cluster_cores
 from spark_sink.source.kafka_source import KafkaGroupSource
 
 if TYPE_CHECKING:

@@ -1,6 +1,10 @@
-"""The forms of Spark's master: another text ends Spark only seconds after its start. Pure."""
+"""The forms of Spark's master, as another text ends Spark seconds after its start, and the cores of its cluster. Pure.
+
+The number of tasks of a batch depends on the cores of the cluster; the driver's machine may have fewer.
+"""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from assignors.settings import nearest
@@ -59,3 +63,23 @@ def _way_out(text: str) -> str:
         return f"need one such as {', '.join(_NEEDED.values())}"
     corrected = meant + text[len(word) :]
     return f"did you mean {corrected!r}?" if _FORMS.fullmatch(corrected) else f"need {_NEEDED[meant]}"
+
+
+def cluster_cores(settings: Mapping[str, str], registered: int) -> int:
+    """Return the number of tasks that run at the same time once all executors have registered.
+
+    Args:
+        settings: Spark's configuration.
+        registered: Spark's `defaultParallelism`: on a cluster, the cores of the executors that have registered so far.
+    """
+    if settings.get("spark.master", "").startswith("local") or "spark.default.parallelism" in settings:
+        return registered
+    dynamic = settings.get("spark.dynamicAllocation.enabled", "false").lower() == "true"
+    executors = "spark.dynamicAllocation.maxExecutors" if dynamic else "spark.executor.instances"
+    planned = _number(settings, executors) * max(1, _number(settings, "spark.executor.cores"))
+    return max(registered, planned, _number(settings, "spark.cores.max"))
+
+
+def _number(settings: Mapping[str, str], name: str) -> int:
+    text = settings.get(name, "")
+    return int(text) if text.isdecimal() else 0

@@ -1,6 +1,7 @@
-"""Questions to the brokers of one cluster: address, password, topics, groups, and the rights to them."""
+"""Questions to the brokers of one cluster: address, password, topics that the settings select, groups, and rights."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -10,7 +11,6 @@ from confluent_kafka.admin._acl import AclOperation
 
 from assignors.clients import ask_brokers
 from assignors.settings import proposal
-from spark_sink.checks.selected_topics import selects
 from spark_sink.errors import ClusterError, JoinError, LaterError
 
 ANSWER_S: Final = 2.5
@@ -158,3 +158,15 @@ def _may_read(operations: Sequence[AclOperation] | None) -> bool:
 def _topics(names: Sequence[str]) -> str:
     some = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
     return f"topic {some}" if len(names) == 1 else f"{len(names)} topics ({some})"
+
+
+def selects(names: Iterable[str], pattern: str | None) -> Callable[[str], bool]:
+    """Return a function that tells whether a topic is read.
+
+    Args:
+        names: topics by name.
+        pattern: adds the topics whose whole name matches, except internal ones; None adds none.
+    """
+    named = frozenset(names)
+    matches = None if pattern is None else re.compile(pattern).fullmatch
+    return lambda topic: topic in named or bool(matches and not topic.startswith("__") and matches(topic))

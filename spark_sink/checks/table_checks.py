@@ -1,4 +1,4 @@
-"""Questions about tables and folders: whether they exist, fit the rows, and can be written."""
+"""Questions about tables, an ops log and folders: whether they exist, fit the rows, and can be written."""
 
 import contextlib
 import errno
@@ -12,10 +12,13 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from spark_sink.checks.findings import Check
 from spark_sink.errors import SchemaError, TableError, plain
 from spark_sink.formats.quarantined_rows import base_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.iceberg.catalogs import is_absent, local_warehouse
+from spark_sink.lake.ops_log.ops_settings import OpsSettings
+from spark_sink.lake.ops_log.ops_table import OpsTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import existing
 from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
@@ -156,3 +159,16 @@ def _fits(uri: str, group: str, storage: Storage, columns: pa.Schema, *, merge_s
     _refuse_new(uri, fit_schema(uri, snapshot.schema, normal_schema(columns)), merge_schema=merge_schema)
     refuse_unenforced(uri, DeltaTable(uri, storage_options=dict(storage) or None))
     return True
+
+
+def ops_checks(ops: OpsSettings | None) -> list[Check]:
+    """Return the question about the ops log, if there is one."""
+    if ops is None:
+        return []
+    return [Check(subject="ops log", place=ops.table, ask=lambda: _ops_log(ops))]
+
+
+def _ops_log(ops: OpsSettings) -> str:
+    there = OpsTable(ops.table, ops.storage).check()
+    check_writable(ops.table, ops.storage)
+    return f"{ops.table}: {'exists' if there else 'new; the first write creates it'}"

@@ -2,7 +2,7 @@
 
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.claimed.job_process import build, run
-from spark_sink.claimed.job_round import Round
+from spark_sink.claimed.job_progress import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 
 __all__ = ["ClaimedIngest", "ClaimedSettings", "Round", "build", "run"]

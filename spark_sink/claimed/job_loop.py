@@ -18,8 +18,7 @@ from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic
 from spark_sink.claimed.end_of_once import Ending, StartBacklog
 from spark_sink.claimed.job_parts import Parts
-from spark_sink.claimed.job_progress import JobProgress
-from spark_sink.claimed.job_round import Round
+from spark_sink.claimed.job_progress import JobProgress, Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.claimed.round_bytes import RoundBytes

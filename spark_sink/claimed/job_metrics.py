@@ -6,7 +6,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from spark_sink.claimed.job_round import Round
+from spark_sink.claimed.job_progress import Round
 
 _STALE_S: Final = 300.0
 

@@ -26,7 +26,7 @@ from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.claimed.job_metrics import JobMetrics
 from spark_sink.claimed.job_parts import Parts
-from spark_sink.claimed.job_round import Round
+from spark_sink.claimed.job_progress import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.published_workers import FollowedNumbers
 from spark_sink.fleet.commit_counts import CommitCounts

@@ -12,8 +12,7 @@ from spark_sink.errors import OptionError
 from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.row_checks import row_checks
-from spark_sink.fleet.settings_tables import KafkaMembership, RedisMembership
-from spark_sink.fleet.unknown_names import refuse_unknown_sources
+from spark_sink.fleet.settings_tables import KafkaMembership, RedisMembership, refuse_unknown_sources
 from spark_sink.fleet.workers_in_force import read_overrides
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The tables of one writer, each with its quarantine and its decoder."""
+"""The tables of one writer, each with its quarantine: makes rows of records, lands them in files, and commits them."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.errors import TableError
-from spark_sink.fleet.table_decoder import TableDecoder
+from spark_sink.fleet.schema_in_use import TableDecoder
 from spark_sink.formats import Decoder, decode_batch
 from spark_sink.formats.quarantined_rows import COLUMN, good_schema, quarantine_of
 from spark_sink.lake.delta_table import TableSettings

@@ -31,9 +31,9 @@ from spark_sink.fleet.settings_tables import (
     SourceSettings,
     StaticMembership,
     WorkersSettings,
+    refuse_unknown_sources,
 )
 from spark_sink.fleet.table_writer import refuse_quarantine_address
-from spark_sink.fleet.unknown_names import refuse_unknown_sources
 from spark_sink.kafka.client_property_names import librdkafka_config
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.ops_log.ops_settings import OpsSettings

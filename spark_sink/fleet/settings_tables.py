@@ -1,30 +1,21 @@
-"""The tables of a fleet's settings file: its clusters, its membership, and the agents per topic."""
+"""The tables of a fleet's settings file: its clusters, its membership, and the agents per topic.
 
+It refuses sources that are not in the file: their names would have no effect, and no agent would say so.
+"""
+
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from assignors.clients import topic_name
-from assignors.settings import Real, Whole, no_boolean
+from assignors.settings import Real, Whole, no_boolean, proposal
+from spark_sink.errors import OptionError
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
-
-
-def _named(value: str) -> str:
-    if value != value.strip() or not value or any(one in value for one in _NO_NAME):
-        raise ValueError(
-            f"{value!r} is no name: one character or more, no space around it, none of {' '.join(_NO_NAME)}"
-        )
-    return value
-
-
 # Names are parts of groups' names, of tables' addresses and of the positions that tables keep.
 _NO_NAME = ("/", "\\", "{", "}")
-
-Name = Annotated[str, AfterValidator(_named)]
-
-
 _REMOVED = "session_s of the fleet, after which a silent agent is removed"
 _SHARED = "assignment of the fleet, which gives the partitions of a topic to its agents"
 _WITHOUT_EFFECT = {
@@ -39,6 +30,17 @@ _WITHOUT_EFFECT = {
     "session.timeout.ms": _REMOVED,
 }
 """Properties that no consumer of a fleet gets, and the settings in their place."""
+
+
+def _named(value: str) -> str:
+    if value != value.strip() or not value or any(one in value for one in _NO_NAME):
+        raise ValueError(
+            f"{value!r} is no name: one character or more, no space around it, none of {' '.join(_NO_NAME)}"
+        )
+    return value
+
+
+Name = Annotated[str, AfterValidator(_named)]
 
 
 def _effective(kafka: dict[str, str]) -> dict[str, str]:
@@ -129,3 +131,21 @@ class WorkersSettings(BaseModel):
     weights: dict[str, Real] = Field(
         default_factory=dict, description="By hand: volume of a topic relative to the others, for balance = 'volume'."
     )
+
+
+def refuse_unknown_sources(names: Iterable[str], sources: Collection[str], setting: str) -> None:
+    """Refuse a name `<source>/<topic>` whose source is not in the file.
+
+    Args:
+        names: of topics, with or without a source.
+        sources: the names of the file's sources.
+        setting: the setting with the names, for the message.
+
+    Raises:
+        OptionError: there is no such source.
+    """
+    for name in names:
+        source, slash, topic = name.partition("/")
+        if slash and source not in sources:
+            known = proposal(name, [f"{one}/{topic}" for one in sources]) or f"known are {', '.join(sources)}"
+            raise OptionError(f"{setting} {name!r}: there is no source {source!r}; {known}")

@@ -14,7 +14,7 @@ from spark_sink.errors import ConflictError, SparkSinkError, TableError
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.decode_and_commit import Committed, LandedFiles, WriterTable
 from spark_sink.formats.quarantined_rows import quarantine_of, refuse_quarantine_name
-from spark_sink.lake.ops_log.record_bytes import record_bytes
+from spark_sink.lake.ops_log.ops_counts import record_bytes
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_formats import LakeTable
 from spark_sink.lake.table_storage import PLACEHOLDER, Storage, table_uri, with_name

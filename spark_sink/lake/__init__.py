@@ -12,10 +12,10 @@
 * `parquet_landing`: writes Arrow batches to Parquet files with statistics of their offsets.
 * `partition_folders`: the folders of a Delta table's partitions.
 * `adopted_files`: describes Parquet files that another writer made for the table.
+* `restore_refusal`: refuses a table whose rows a RESTORE took back, until a rewind sets its positions.
 * `vacuumed_files`: refuses to commit files that VACUUM has removed.
 * `row_group_budget`: one budget of memory for the rows that a task's open files hold.
-* `row_spans`: finds the offsets of each partition in some rows.
-* `rows_above_offset`: selects the rows of a file at or above an offset of their partition.
+* `row_offsets`: finds the offsets of each partition in some rows, and selects the rows at or above an offset.
 * `schema_fit`: checks whether rows fit a table.
 * `compaction`: compacts small files, one writer at a time.
 * `file_rewrite`: chooses and compacts small files; rewrites a file without some of its rows.

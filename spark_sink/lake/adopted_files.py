@@ -11,7 +11,7 @@ import pyarrow.fs as pa_fs
 
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import BOUNDED, FileStatistics, refuse_unidentified, storage_errors
-from spark_sink.lake.row_spans import merge_spans, spans_of
+from spark_sink.lake.row_offsets import merge_spans, spans_of
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import TopicPartition
 

@@ -37,8 +37,8 @@ from spark_sink.lake.positions import (
     replays,
     rewound,
 )
-from spark_sink.lake.restored_tables import refuse_restored
-from spark_sink.lake.rows_above_offset import above
+from spark_sink.lake.restore_refusal import refuse_restored
+from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri

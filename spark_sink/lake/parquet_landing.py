@@ -21,7 +21,7 @@ from spark_sink.formats.calendar_dates import rows_outside
 from spark_sink.formats.variant_type import VARIANT, is_variant, with_variants
 from spark_sink.lake import row_group_budget
 from spark_sink.lake.partition_folders import make_folder, new_file
-from spark_sink.lake.row_spans import merge_spans, spans_of
+from spark_sink.lake.row_offsets import merge_spans, spans_of
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import TopicPartition
 

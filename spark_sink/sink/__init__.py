@@ -25,6 +25,6 @@
 * `iceberg_rewind`: the same of an Iceberg table, after a rollback.
 * `set_back_positions`: the positions that a rewind sets back. Pure.
 * `rewind_commit`: the commits and the mark of a rewind.
-* `after_quarantine_restore`: puts bad records back that a RESTORE of the quarantine took.
-* `after_table_restore`: brings bad records back that an earlier rewind removed.
+* `bad_records_after_quarantine_restore`: puts bad records back that a RESTORE of the quarantine took.
+* `bad_records_after_table_restore`: brings bad records back that an earlier rewind removed.
 """

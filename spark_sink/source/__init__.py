@@ -2,12 +2,11 @@
 
 * `kafka_source`: Spark's entry point.
 * `stream_reader`: the reader, with the methods that Spark calls.
-* `batch_reader`: the reader of a batch, without a group.
-* `batch_read_ranges`: the offsets of a batch read.
+* `batch_reader`: the reader of a batch, without a group, and its ranges of offsets.
 * `trigger_steps`: plans the next batch at each trigger.
 * `received_traffic`: `QueryTraffic`, what a query received by topic and zone.
 * `record_sizes`: the mean size of a topic's records.
-* `starting_positions`: an offset of each partition, by a rule.
+* `starting_positions`: where a partition begins: at the table's position, the group's offset, or by the options.
 * `log_continuity`: checks that a log is the one that was read before.
 * `available_now`: decides when a run with Trigger.AvailableNow may end.
 * `membership_session`: the membership while a query is alive.
@@ -18,7 +17,6 @@
 * `source_decoder`: creates the decoder from the options.
 * `table_columns`: columns of JSON values from the sink's tables.
 * `registry_columns`: columns of Avro and Protobuf values from the newest schema of the registry.
-* `cluster_cores`: the cores of a cluster, from Spark's configuration.
 * `query_metrics`: metrics of queries for Prometheus, from Spark's progress.
 * `orphan_watch`: ends the reader when its query is gone.
 * `ownership_telemetry`: ownership and lag for other processes.

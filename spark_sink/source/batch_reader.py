@@ -1,14 +1,23 @@
 """The reader of `spark.read`: fixed ranges, no membership, the columns and the decoding of the stream."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from spark_sink.errors import FetchError, OptionError
 from spark_sink.formats import Decoder, decode_batch
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.options.starting_offsets import EARLIEST, LATEST, OffsetRule
+from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.ranges.task_packing import Packing, pack
+from spark_sink.source.group_contract import Logs
+from spark_sink.source.starting_positions import positions_by_rule
 from spark_sink.source.stream_reader import TaskRanges
+
+_PAUSE_S = 0.5
+_END = OffsetRule(mark=LATEST)
 
 
 class KafkaBatchReader(DataSourceReader):
@@ -27,7 +36,6 @@ class KafkaBatchReader(DataSourceReader):
         """Find the ranges, and pack them into tasks."""
         # Imported here, because the tasks need no clients that answer questions.
         from spark_sink.kafka.partition_offsets import PartitionOffsets  # noqa: PLC0415
-        from spark_sink.source.batch_read_ranges import batch_ranges  # noqa: PLC0415
 
         logs = PartitionOffsets(self._options)
         logs.check_rights(self._options.topics)
@@ -44,3 +52,88 @@ class KafkaBatchReader(DataSourceReader):
         assert isinstance(partition, TaskRanges)  # noqa: S101 -- Spark passes the results of `partitions`
         rows = fetch(partition.ranges, self._options.fetch, partition.identities)
         yield from rows if (decoder := self._decoder) is None else (decode_batch(batch, decoder) for batch in rows)
+
+
+def batch_ranges(logs: Logs, options: SourceOptions, sleep: Callable[[float], None] = time.sleep) -> list[Range]:
+    """Find the ranges of a batch read.
+
+    Args:
+        logs: returns the subscribed partitions and their offsets.
+        options: of the source.
+        sleep: waits between two requests for offsets of partitions without a leader.
+
+    Returns:
+        A range of each subscribed partition, possibly empty.
+
+    Raises:
+        FetchError: a partition has no leader for longer than a rebalance may take.
+        OptionError: a topic or partition does not exist, or an offset is not in its log.
+    """
+    keys = logs.subscribed()
+    _refuse_absent(options, keys)
+    ending = options.ending or _END
+    waits = max(1, int(options.join_timeout_s / _PAUSE_S))
+    for _ in range(waits):
+        begins = positions_by_rule(logs, options.starting, keys, begins=True)
+        ends = positions_by_rule(logs, ending, keys, begins=True)
+        last = logs.ends(keys)  # after the others, because logs grow
+        unknown = sorted(keys - (last.keys() & begins.keys() & ends.keys()))
+        if not unknown:
+            fixed = options.starting.offsets, ending.offsets
+            return [
+                _range(
+                    Range(*key, begins[key], ends[key]), last[key], given=any(one.get(key, -1) >= 0 for one in fixed)
+                )
+                for key in sorted(keys)
+            ]
+        sleep(_PAUSE_S)
+    first = unknown[0]
+    raise FetchError(
+        f"{first.topic}/{first.partition}: no leader answers, and {len(unknown)} of {len(keys)} partitions have no "
+        "offsets; nothing was read"
+    )
+
+
+def refuse_for_batch(options: SourceOptions) -> None:
+    """Refuse options that have no meaning for a batch read.
+
+    Raises:
+        OptionError: there is one.
+    """
+    if options.landing is not None:
+        raise OptionError("option 'landing' is for streams: a batch read returns rows")
+    if options.positions is not None:
+        raise OptionError(
+            "option 'positions' is for streams: a batch read begins at startingOffsets, wherever a table stands"
+        )
+    for rule, name, mark, word in (
+        (options.starting, "startingOffsets", LATEST, "latest"),
+        (options.ending or _END, "endingOffsets", EARLIEST, "earliest"),
+    ):
+        if mark in {rule.mark, *rule.offsets.values()}:
+            raise OptionError(f"option {name!r}: {word} ({mark}) makes an empty batch")
+    first, last = options.starting.timestamp_ms, (options.ending or _END).timestamp_ms
+    if first is not None and last is not None and last < first:
+        raise OptionError(f"option 'endingTimestamp': {last} is before startingTimestamp, {first}; the batch is empty")
+
+
+def _refuse_absent(options: SourceOptions, keys: Collection[TopicPartition]) -> None:
+    if options.pattern and not keys:
+        raise OptionError(f"option 'subscribePattern': no topic matches {options.pattern!r}; the batch is empty")
+    absent = sorted(set(options.topics) - {key.topic for key in keys})
+    if absent:
+        raise OptionError(f"option 'subscribe': there is no topic {absent[0]!r}")
+    rules: Iterable[tuple[str, OffsetRule]] = (("starting", options.starting), ("ending", options.ending or _END))
+    for name, rule in rules:
+        if wrong := sorted(rule.named - set(keys)):
+            raise OptionError(f"the options {name}... name {wrong[0].topic}/{wrong[0].partition}, which is not read")
+
+
+def _range(asked: Range, last: int, *, given: bool) -> Range:
+    """Check one range; `given` says that the user set one of its offsets."""
+    place = f"{asked.topic}/{asked.partition}"
+    if asked.end > last:
+        raise OptionError(f"option 'endingOffsets': {place}: {asked.end} is past the end of the log, {last}")
+    if asked.begin > asked.end and given:
+        raise OptionError(f"{place}: the batch begins at offset {asked.begin} and ends before it, at {asked.end}")
+    return asked._replace(begin=min(asked.begin, asked.end))  # between two times there may be no record

@@ -9,8 +9,7 @@ from spark_sink.fetch.raw_columns import schema as raw_schema
 from spark_sink.formats import decoded_schema
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TABLE_SCHEMA
-from spark_sink.source.batch_read_ranges import refuse_for_batch
-from spark_sink.source.batch_reader import KafkaBatchReader
+from spark_sink.source.batch_reader import KafkaBatchReader, refuse_for_batch
 from spark_sink.source.source_decoder import make_decoder
 from spark_sink.source.stream_reader import KafkaGroupReader
 

@@ -16,7 +16,8 @@ from spark_sink.source.group_membership import KafkaMembership
 from spark_sink.source.orphan_watch import OrphanWatch
 from spark_sink.source.ownership_telemetry import AssignmentFile, AssignmentListener, Telemetry
 from spark_sink.source.record_sizes import RecordSizes, reader
-from spark_sink.source.trigger_steps import BatchPlanner, Positions
+from spark_sink.source.starting_positions import Positions
+from spark_sink.source.trigger_steps import BatchPlanner
 
 _log = structlog.get_logger("azimuth.source")
 

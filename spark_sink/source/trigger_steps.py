@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -17,9 +17,7 @@ from spark_sink.source.group_contract import Membership
 from spark_sink.source.log_continuity import LogContinuity
 from spark_sink.source.ownership_telemetry import AssignmentListener
 from spark_sink.source.record_sizes import RecordSizes
-from spark_sink.source.starting_positions import starting_positions
-
-Positions = Callable[[], Mapping[TopicPartition, int]]
+from spark_sink.source.starting_positions import Positions, StartingPositions
 
 _log = structlog.get_logger("azimuth.source")
 _IDLE_S = 0.1
@@ -32,8 +30,8 @@ class BatchPlanner:
     * Spark calls `next_offset` once per trigger, with the offset of the last batch, after that batch has run. It
       replays an unfinished batch before this call.
     * The group's offsets are committed only after the batches that read them have run.
-    * The position of a partition comes from the table, else the group, else the options. The planner reads it only if
-      the partition was not assigned to this member all the time.
+    * `StartingPositions` finds the position of a partition only if the partition was not assigned to this member all
+      the time.
     """
 
     def __init__(  # noqa: PLR0913 -- the dependencies of the reader, which tests replace
@@ -50,7 +48,7 @@ class BatchPlanner:
     ) -> None:
         self._options = options
         self._group = group
-        self._table_positions = positions
+        self._starts = StartingPositions(group, options.starting, positions)
         self._listeners = listeners
         self._sizes = sizes
         self._paused = paused
@@ -62,15 +60,13 @@ class BatchPlanner:
         self._committed: dict[TopicPartition, int] = {}
         self._issued: str | None = None
         self._ends: dict[TopicPartition, int] = {}
-        self._first = True
-        self._gained: set[TopicPartition] = set()
         self._idle_since: float | None = None
         self._triggered_at = -math.inf
 
     def stop_at_ends(self) -> None:
         """Make the current ends of the logs the last offsets to read (Trigger.AvailableNow)."""
         self._group.assignment(self._options.join_timeout_s)
-        self._run = AvailableNow(self._options, self._group, self._recorded, self._clock)
+        self._run = AvailableNow(self._options, self._group, self._starts.recorded, self._clock)
 
     def next_offset(self, previous: Offset, limit: int | None) -> Offset:
         """Compute the offset of the next batch.
@@ -118,7 +114,9 @@ class BatchPlanner:
         if gained:
             self._commit(self._assigned.positions)
             self._logs.check_identities(gained, previous, every=not self._assigned.positions)
-            self._assigned.seek(self._find_positions(gained, previous))
+            committed = self._group.committed(gained)
+            self._committed = {key: at for key, at in self._committed.items() if key not in gained} | committed
+            self._assigned.seek(self._starts.find(gained, committed, previous))
         positions = self._assigned.positions
         with self._committing(positions):
             self._ends = self._group.ends(positions)
@@ -192,55 +190,3 @@ class BatchPlanner:
         finally:
             if committed is not None and committed():
                 self._committed.update(changed)
-
-    def _recorded(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return positions of other members' partitions: from the table, else the committed offsets."""
-        keys = set(keys)
-        found = self._group.committed(keys)
-        if self._table_positions is not None:
-            table = self._table_positions()
-            found |= {key: table[key] for key in keys if key in table}
-        return found
-
-    def _of_a_group_that_begins(self) -> set[TopicPartition] | None:
-        """Return the subscribed partitions if no member of this group has begun to read, else None.
-
-        "latest" applies to a group that reads for the first time: a partition that appears later has no reader yet, so
-        it is read from its beginning. The member that begins commits a start for all partitions, because a member that
-        joins later cannot tell a new partition from one that is not read yet.
-        """
-        if not self._options.starting.depends_on_the_beginning:
-            return set()
-        subscribed = self._group.subscribed()
-        return None if self._group.committed(subscribed) else subscribed
-
-    def _find_positions(self, gained: set[TopicPartition], previous: Offset) -> dict[TopicPartition, int]:
-        """Find the positions of partitions that were assigned to another member, or to none, before."""
-        group = self._group.committed(gained)
-        self._committed = {key: at for key, at in self._committed.items() if key not in gained} | group
-        known, table = dict(group), {}
-        if self._table_positions is None:
-            # Without a table, this query's checkpoint may be a trigger ahead of the group.
-            known |= {key: max(end, group.get(key, 0)) for key, end in previous.ends.items() if key in gained}
-        else:
-            table = dict(self._table_positions())
-            known |= {key: table[key] for key in gained if key in table}
-            if self._first and any(group.values()) and not table:
-                _log.warning(
-                    "the table has no position of this group: reading goes on where the group's offsets stand; to fill "
-                    "the table from the beginning, take a new group and checkpoint",
-                    partitions=len(group),
-                )
-        unknown = gained - known.keys()
-        others = self._of_a_group_that_begins() if self._first and not (known or table or previous.ends) else None
-        self._first = False
-        found = starting_positions(
-            self._group, self._options.starting, unknown | (others or set()), begins=others is not None
-        )
-        if others:
-            self._group.commit({key: found[key] for key in others if key in found})
-        known |= {key: at for key, at in found.items() if key in unknown}
-        if gained != self._gained:  # a partition without a leader is gained again at each trigger
-            _log.info("partitions gained", gained=len(gained), without_position=len(unknown))
-            self._gained = gained
-        return known

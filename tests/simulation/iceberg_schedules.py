@@ -16,7 +16,7 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 import spark_sink.lake.iceberg.iceberg_table as table_module
 from spark_sink.errors import SparkSinkError, TableError
 from spark_sink.lake.delta_table import TableSettings
-from spark_sink.lake.iceberg import small_files
+from spark_sink.lake.iceberg import compaction
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.snapshot_commit import Prepared
@@ -64,7 +64,7 @@ class IcebergWorld:
         """
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self._catalog, "commit_table", self._commit)
-            patch.setattr(small_files, "ENOUGH", 2)
+            patch.setattr(compaction, "ENOUGH", 2)
             for _ in range(STEPS):
                 self._step(self._random.randrange(WRITERS))
                 self._check()

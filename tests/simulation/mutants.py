@@ -12,7 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable
 
 import spark_sink.lake.fenced_replacement as replacement_module
-import spark_sink.sink.after_quarantine_restore as taken_module
+import spark_sink.sink.bad_records_after_quarantine_restore as taken_module
 import spark_sink.sink.batch_against_table as batch_module
 import spark_sink.sink.compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module

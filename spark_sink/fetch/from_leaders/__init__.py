@@ -9,7 +9,7 @@ librdkafka: a partition with an error, with aborted transactions or in an old fo
 * `leader_connection`: one broker's socket.
 * `known_leaders`: leaders and connections that a task leaves to the next one.
 * `batch_decoder_compiled`: finds the records in a response, compiled.
-* `decoded_records`: their layout, and their copy into Arrow.
+* `response_records`: their copy into Arrow; `record_layout`: their layout.
 * `uncompressed_batches`: record batches without their compression; `snappy_blocks`: snappy in Java's frame.
 * `leader_fetching`: the requests of a task, until its ranges are read; `task_broker`: those to one broker.
 * `plain_properties`: whether a user's properties allow it.

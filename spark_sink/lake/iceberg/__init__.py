@@ -5,7 +5,6 @@
 * `iceberg_table`: the table with compare and swap.
 * `stored_state`: the positions of all groups, as one table property.
 * `snapshot_commit`: one commit that is never retried: data files, positions, and the assertions.
-* `read_transaction`: a transaction that does not copy the metadata at each look.
 * `rollback_detection`: detects a table that was rolled back or replaced.
 * `rolled_back_positions`: what the metadata of a rolled back table says of its former positions.
 * `state_commit`: sets positions and replaces files in one commit, for a rewind.
@@ -19,11 +18,9 @@
 * `offset_filters`: filters of rows by offset.
 * `replayed_rows`: quarantined records and the rows to compare them with, for a replay.
 * `snapshot_expiry`: removes old snapshots from the metadata.
-* `small_files`: which files are joined into larger ones.
-* `compaction`: joins them.
+* `compaction`: chooses small files, and joins them into larger ones.
 * `file_replacement`: replaces files in one commit that asserts the snapshot with all of them.
-* `added_files_snapshot`: the snapshot that adds files, by pyiceberg.
-* `replaced_files_snapshot`: the snapshot of that commit, by pyiceberg.
+* `snapshot_producers`: pyiceberg's snapshots that add or replace files, and its transaction, corrected.
 * `file_scan`: reads data files with pyiceberg, without its change of nulls.
 * `stored_files`: data files read one by one, and written again without some of their rows.
 """

@@ -1,4 +1,4 @@
-"""Joins small data files of an Iceberg table, so that reading it does not get slower as it ages.
+"""Chooses and joins small data files of an Iceberg table, so that reading it does not get slower as it ages.
 
 The agent that has expired old snapshots does it, so that one agent at a time does the work. Correctness does not depend
 on that: the commit asserts the snapshot in which all files to remove still are. A compaction that comes late, after
@@ -15,7 +15,6 @@ from spark_sink.lake.iceberg.columns import arrow_columns
 from spark_sink.lake.iceberg.file_replacement import Replacement, has_deletes, replace_files
 from spark_sink.lake.iceberg.landing import IcebergLanding
 from spark_sink.lake.iceberg.rollback_detection import COMPACTION
-from spark_sink.lake.iceberg.small_files import TARGET_BYTES, files_to_join
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_contract import DataFile
 
@@ -24,6 +23,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("azimuth.sink")
 _NOTE = {"kind": COMPACTION, "rows": 0}
+_MB = 1 << 20
+BOUNDS = (64 * _MB, 8 * _MB, _MB)  # upper bounds of the classes of sizes, bytes; larger files stay as they are
+ENOUGH = 8  # files of a class that are joined
+MOST_BYTES = 512 * _MB  # that one compaction reads
+TARGET_BYTES = 128 * _MB  # of a joined file
 
 
 def compact(name: str, look: "Callable[[], Table | None]", layout: Layout) -> bool:
@@ -89,3 +93,34 @@ def _written(table: "Table", tasks: "Sequence[FileScanTask]", layout: Layout) ->
         for batch in scan.to_record_batches([task]):
             landing.write(batch.cast(columns))
     return landing.close()
+
+
+def files_to_join(sizes: Sequence[int]) -> list[int]:
+    """Choose files to join, by their sizes.
+
+    Files of a class are joined when there are enough of them, together with all smaller ones. So the files of one class
+    make a file of the next class or larger, and a row is rewritten about once for each class. Only files below the
+    smallest bound may be joined more often, which costs little.
+
+    Args:
+        sizes: bytes of each file of a partition.
+
+    Returns:
+        Their places in `sizes`, the smallest first; empty if there is nothing to do.
+    """
+    for bound, below in zip(BOUNDS, (*BOUNDS[1:], 0), strict=True):
+        if sum(below <= size < bound for size in sizes) >= ENOUGH:
+            return _fitting([at for at in sorted(range(len(sizes)), key=sizes.__getitem__) if sizes[at] < bound], sizes)
+    return []
+
+
+def _fitting(places: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """Return the first places whose files have MOST_BYTES together."""
+    found: list[int] = []
+    total = 0
+    for at in places:
+        total += sizes[at]
+        if total > MOST_BYTES:
+            break
+        found.append(at)
+    return found

@@ -31,7 +31,7 @@ from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
 from spark_sink.lake.parquet_landing import Landing, storage_errors
-from spark_sink.lake.rows_above_offset import above
+from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_storage import Storage

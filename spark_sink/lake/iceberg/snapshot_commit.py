@@ -55,8 +55,7 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
     from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 -- loads slowly
     from pyiceberg.table.update import SetPropertiesUpdate  # noqa: PLC0415 -- as above
 
-    from spark_sink.lake.iceberg.day_names import name_any_day  # noqa: PLC0415 -- imports pyiceberg
-    from spark_sink.lake.iceberg.read_transaction import ReadTransaction  # noqa: PLC0415 -- as above
+    from spark_sink.lake.iceberg.snapshot_producers import ReadTransaction, name_any_day  # noqa: PLC0415 -- as above
 
     name_any_day()
     updates: tuple[TableUpdate, ...]
@@ -89,8 +88,7 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
 def _producer(transaction: "Transaction", prepared: Prepared) -> "_SnapshotProducer[Any]":
     from pyiceberg.table.snapshots import Operation  # noqa: PLC0415 -- loads slowly
 
-    from spark_sink.lake.iceberg.added_files_snapshot import AddFiles  # noqa: PLC0415 -- imports pyiceberg
-    from spark_sink.lake.iceberg.replaced_files_snapshot import RemoveFiles, ReplaceFiles  # noqa: PLC0415 -- as above
+    from spark_sink.lake.iceberg.snapshot_producers import AddFiles, RemoveFiles, ReplaceFiles  # noqa: PLC0415 -- as above
 
     summary, files = dict(prepared.summary), transaction._table.io  # noqa: SLF001 -- as `update_snapshot`
     if not prepared.removed:

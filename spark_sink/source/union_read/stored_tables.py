@@ -18,7 +18,7 @@ from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.matching_tables import has_placeholder, matching_tables
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import groups, parse_group
-from spark_sink.lake.restored_tables import refuse_restored
+from spark_sink.lake.restore_refusal import refuse_restored
 from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, no_delta_table, no_iceberg_table, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition

@@ -17,8 +17,8 @@ from google.protobuf.message_factory import GetMessageClass
 from spark_sink.errors import FetchError, OptionError
 from spark_sink.formats import AvroDecoder, ProtobufDecoder, Registry
 from spark_sink.formats.registry_decoders import latest_of
-from spark_sink.options import latest_schemas
-from spark_sink.options.latest_schemas import LatestSchemas
+from spark_sink.options import topic_decoders
+from spark_sink.options.topic_decoders import LatestSchemas
 from spark_sink.options.value_format import ValueFormat
 from tests.integration.spark_sink.formats.registry_server import Server
 from tests.waiting import wait_until
@@ -138,7 +138,7 @@ def test_the_latest_schema_is_read_again_while_values_are_decoded(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The registry's client would return the first answer for ever."""
-    monkeypatch.setattr(latest_schemas, "EVERY_S", 0)
+    monkeypatch.setattr(topic_decoders, "EVERY_S", 0)
     server.register("flights-value", json.dumps(FIRST | {"fields": FIRST["fields"][:1]}), "AVRO")
     latest = LatestSchemas(ValueFormat(name="avro", subject="flights-value", registry={"url": server.url}))
 

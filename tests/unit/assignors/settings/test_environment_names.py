@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings
 from assignors.errors import ScalingFileError
 from assignors.scaling.evaluator_settings import ScalingSettings
 from assignors.settings import warn_of_mistyped
-from assignors.settings.environment_names import mistyped
+from assignors.settings.mistyped_names import mistyped
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.errors import OptionError
 from spark_sink.fleet.fleet_settings import FleetSettings

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from producer import AZAwareAIOProducer, AZAwareProducer
-from producer.clients import configured_partitioner
+from producer.clients import configured_policy
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import config
 
@@ -134,7 +134,7 @@ def test_a_configuration_without_a_partitioner_is_reported_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The default of librdkafka maps keys otherwise than Java's, so the bare client's keys move: not in silence."""
-    monkeypatch.setattr(configured_partitioner, "_logged", False)
+    monkeypatch.setattr(configured_policy, "_logged", False)
     settings = {"bootstrap.servers": "127.0.0.1:1", "client.rack": "az-a", "log_level": 0}
     for keys, more in (
         ("local-hrw", {}),

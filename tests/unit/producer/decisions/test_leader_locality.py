@@ -1,9 +1,9 @@
-"""Which partitions may be used, and when to come back."""
+"""Which partitions may be used, and when records follow a leader that has come back."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.decisions.leader_locality import Reason, copies_elsewhere, levels_of, locate
+from producer.decisions.leader_locality import LocalityInUse, Reason, copies_elsewhere, levels_of, locate, settle
 
 ZONES = [None, "az-a", "az-b", "az-c"]
 LEADERS = st.lists(st.none() | st.integers(1, 6), min_size=1, max_size=12)
@@ -46,3 +46,29 @@ def test_copies_are_the_replicas_in_other_zones_that_are_known() -> None:
     replicas = [[1, 2, 3], [1, 4], [1, 2], [5, 1], [2, 5, 9]]
     assert copies_elsewhere(leaders, replicas, racks) == (2, 0, 0, 0, 0, 0)
     assert copies_elsewhere([1], [[1, 2], [2, 3]], racks) == (1,)
+
+
+def test_a_flapping_leader_moves_records_once() -> None:
+    """Away at once; back only after the hold without a break."""
+    racks: dict[int, str | None] = {1: "az-a", 2: "az-b"}
+    near, far = levels_of([1, 2], racks, "az-a"), levels_of([2, 2], racks, "az-a")
+    in_use: LocalityInUse | None = settle(None, near, 0.0, 5.0)
+    switches = 0
+    for second in range(1, 100):
+        before = in_use
+        in_use = settle(in_use, near if second % 3 else far, float(second), 5.0)
+        switches += before is not None and before.locality.rank != in_use.locality.rank
+    assert switches == 1
+    assert in_use is not None
+    for second in range(100, 110):
+        in_use = settle(in_use, near, float(second), 5.0)
+    assert in_use.locality.reason is Reason.LOCAL
+
+
+def test_nothing_is_held_back_when_there_is_no_alternative() -> None:
+    """No leader anywhere is worse than any way back."""
+    racks: dict[int, str | None] = {1: "az-a"}
+    in_use = settle(None, levels_of([None, None], racks, "az-a"), 0.0, 5.0)
+    assert in_use.locality.reason is Reason.NO_LEADER
+    in_use = settle(in_use, levels_of([1, None], racks, "az-a"), 0.1, 5.0)
+    assert in_use.locality.candidates == (0,)

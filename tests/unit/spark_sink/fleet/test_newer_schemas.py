@@ -13,11 +13,11 @@ import pytest
 from spark_sink import formats
 from spark_sink.errors import TableError
 from spark_sink.fetch.raw_columns import arrow_schema
-from spark_sink.fleet import table_decoder
+from spark_sink.fleet import schema_in_use
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.lake.table_formats import open_table
 from spark_sink.lake.verification import verify
-from spark_sink.options import latest_schemas
+from spark_sink.options import topic_decoders
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.sink.row_options import RowOptions
 from tests.table_kinds import warehouse
@@ -80,7 +80,7 @@ def subject(monkeypatch: pytest.MonkeyPatch) -> Iterator[Subject]:
     """The registry of all decoders, asked before each batch."""
     found = Subject()
     monkeypatch.setattr(formats, "Registry", lambda *_, **__: found)
-    monkeypatch.setattr(latest_schemas, "EVERY_S", 0)
+    monkeypatch.setattr(topic_decoders, "EVERY_S", 0)
     yield found
     found.answers.set()
 
@@ -177,7 +177,7 @@ def test_a_table_that_cannot_be_read_is_asked_again(
         return next(failures) > 1
 
     with monkeypatch.context() as patch:
-        patch.setattr(table_decoder, "why_not", away)
+        patch.setattr(schema_in_use, "why_not", away)
         wait_until(failed, 30, "a look at the table")
     _write_until(agent, subject.value(1, {"id": 9, "coupon": 7}), "coupon")
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spark_sink.fleet.progress_lines import progress
+from spark_sink.fleet.periodic_reports import progress
 
 
 def status(at: float, rows: int = 0, lag: dict[str, int] | None = None, **more: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_sink.lake.iceberg import small_files
+from spark_sink.lake.iceberg import compaction
 from spark_sink.lake.iceberg.compaction import join
 from spark_sink.lake.iceberg.file_replacement import replace_files
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
@@ -83,7 +83,7 @@ def test_nulls_inside_of_nested_values_stay(seed: int, tmp_path: Path, monkeypat
     assert _stored(tmp_path, names) == rows.to_pylist()
     read = [read_file(peer(tmp_path), one, names) for one in listed_files(peer(tmp_path))]
     assert pa.concat_tables(read).sort_by("offset").to_pylist() == rows.to_pylist()
-    monkeypatch.setattr(small_files, "ENOUGH", 2)
+    monkeypatch.setattr(compaction, "ENOUGH", 2)
     joined = join("t", peer(tmp_path), Layout())
     assert joined is not None
     assert replace_files("t", lambda: peer(tmp_path), joined)

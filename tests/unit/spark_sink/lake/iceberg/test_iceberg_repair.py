@@ -13,7 +13,7 @@ from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake import table_repair
 from spark_sink.lake.delta_table import TableSettings
-from spark_sink.lake.iceberg import file_replacement, small_files, snapshot_commit, stored_files
+from spark_sink.lake.iceberg import compaction, file_replacement, snapshot_commit, stored_files
 from spark_sink.lake.iceberg.catalogs import identifier
 from spark_sink.lake.iceberg.compaction import compact
 from spark_sink.lake.iceberg.file_replacement import Replacement
@@ -172,7 +172,7 @@ def test_a_table_without_a_quarantine_has_one_result(tmp_path: Path) -> None:
 def _join(root: Path) -> None:
     handle = IcebergTable(ADDRESS, "g", warehouse(root))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small_files, "ENOUGH", 2)
+        patch.setattr(compaction, "ENOUGH", 2)
         assert compact("t", handle._load, Layout())
 
 

@@ -9,7 +9,7 @@ import pytest
 from spark_sink.errors import SchemaError
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.lake.delta_table import TableSettings
-from spark_sink.lake.iceberg import small_files
+from spark_sink.lake.iceberg import compaction
 from spark_sink.lake.iceberg.compaction import compact
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.partition_terms import parse_terms
@@ -66,7 +66,7 @@ def test_a_copy_of_the_rows_above_a_floor_stays_in_its_partition(tmp_path: Path)
 
 def test_small_files_are_joined_within_their_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of two days would be in neither of them."""
-    monkeypatch.setattr(small_files, "ENOUGH", 2)
+    monkeypatch.setattr(compaction, "ENOUGH", 2)
     table = _table(tmp_path, "day(timestamp)")
     for begin in range(0, 30, 3):
         commit(table, _batch(table, begin, begin + 3))
@@ -102,7 +102,7 @@ def test_a_merged_manifest_lists_its_files_by_partition(tmp_path: Path) -> None:
 
 def test_a_time_outside_the_calendar_stops_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A producer that takes microseconds for milliseconds sends times of the year 55000; the record is a record."""
-    monkeypatch.setattr(small_files, "ENOUGH", 2)
+    monkeypatch.setattr(compaction, "ENOUGH", 2)
     strange = [-(2**63), -62135596800000001, 0, 253402300800000000, 2**63 - 1]
     table = _table(tmp_path, "day(timestamp)")
     for begin in (0, 5):

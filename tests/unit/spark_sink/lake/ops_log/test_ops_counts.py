@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_sink.fetch.raw_columns import arrow_schema
-from spark_sink.lake.ops_log.ops_counts import OTHERS, OpsCounts, Written
-from spark_sink.lake.ops_log.record_bytes import record_bytes
+from spark_sink.lake.ops_log.ops_counts import OTHERS, OpsCounts, Written, record_bytes
 from spark_sink.ranges.batch_offset import TopicPartition
 
 

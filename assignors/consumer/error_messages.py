@@ -1,13 +1,16 @@
-"""Errors of subscribed topics, which reach the program as messages."""
+"""Errors that reach the program as messages: of subscribed topics, and of the group while the member tries again."""
 
 from collections import deque
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final
 
+import kafka.errors
 from confluent_kafka import KafkaError, Message
 
 from assignors.clients.topic_names import is_topic_name
 from assignors.consumer.subscription import Subscription
+from assignors.member.fatal_errors import OnRefused
 
 _NONE: Final = Subscription((), ())
 
@@ -74,3 +77,16 @@ class TopicErrors:
 def _message(topic: str, code: int) -> Message:
     text = f"Subscribed topic not available: {topic}: {KafkaError(code).str()}"
     return Message(topic=topic, partition=0, value=text.encode(), error=KafkaError(code, text))
+
+
+def refusals_as_messages(add: Callable[[Message], object]) -> OnRefused:
+    """Return a member's `on_refused` that passes librdkafka's message for each error to `add`."""
+    return partial(_pass_on, add)
+
+
+def _pass_on(add: Callable[[Message], object], error: kafka.errors.KafkaError, finding: bool) -> None:  # noqa: FBT001 -- as the member calls it
+    # The client that fetches looks for the coordinator, too, and its message comes among the records.
+    if not finding:
+        code = int(getattr(error, "errno", KafkaError.UNKNOWN))
+        text = f"JoinGroup failed: {KafkaError(code).str()}"
+        add(Message(partition=0, value=text.encode(), error=KafkaError(code, text)))

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.lake.row_spans import spans_of
+from spark_sink.lake.row_offsets import spans_of
 from spark_sink.lake.table_contract import Span
 from spark_sink.ranges.batch_offset import TopicPartition
 

@@ -1,10 +1,14 @@
-"""Which offsets of which partitions are in some rows: found by runs, as a task reads each partition in long runs."""
+"""The offsets of rows: those of each partition in some rows, and the rows at or above an offset of their partition.
+
+Offsets are found by runs, as a task reads each partition in long runs.
+"""
 
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_sink.lake.table_contract import Span
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -70,3 +74,13 @@ def _grouped(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, Span]]:
 def _numbers(column: pa.Array, kind: type[np.integer]) -> npt.NDArray[np.integer]:
     # Not to_numpy, which may import pandas.
     return np.frombuffer(column.buffers()[1], kind, len(column), column.offset * np.dtype(kind).itemsize)
+
+
+def above(rows: pa.Table, floors: Mapping[TopicPartition, int]) -> pa.ChunkedArray:
+    """Return a mask of the rows at or above the floor of their partition; rows of other partitions are left out."""
+    mask = None
+    for key, floor in floors.items():
+        same = pc.and_(pc.equal(rows.column("topic"), key.topic), pc.equal(rows.column("partition"), key.partition))
+        hit = pc.and_(same, pc.greater_equal(rows.column("offset"), floor))
+        mask = hit if mask is None else pc.or_(mask, hit)
+    return mask

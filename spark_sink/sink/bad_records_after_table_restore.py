@@ -27,7 +27,7 @@ from spark_sink.lake.delta_transactions import OURS, LogEntry
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.positions import parse_positions, rewound
 from spark_sink.lake.quarantine_reader import file_records
-from spark_sink.lake.rows_above_offset import above
+from spark_sink.lake.row_offsets import above
 from spark_sink.lake.table_contract import Change, DataFile
 from spark_sink.lake.table_storage import Storage, filesystem
 from spark_sink.lake.unwritten_quarantine import noted_quarantine

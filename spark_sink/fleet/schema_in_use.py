@@ -1,4 +1,4 @@
-"""The decoder of one table: that of the first use, until a newer schema of the registry adds fields."""
+"""The schema in use for one table: its first decoder, until a newer schema of the registry adds fields."""
 
 import logging
 from collections.abc import Callable

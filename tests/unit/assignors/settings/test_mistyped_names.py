@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from assignors.scaling.evaluator_settings import ScalingSettings
-from assignors.settings.nearest_names import _tables, nearest, propose_setting
+from assignors.settings.mistyped_names import _tables, nearest, propose_setting
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.fleet.fleet_settings import FleetSettings
 

@@ -1,7 +1,9 @@
-"""Proposes the known name that is nearest to a mistyped one."""
+"""Mistyped names: proposes the nearest known name, and warns of environment variables that would have no effect."""
 
+import logging
+import os
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,22 @@ if TYPE_CHECKING:
 _ANY = "<name>"
 Tables = Sequence[tuple[tuple[str, ...], frozenset[str]]]
 """The path of each table of a file, `<name>` for a name that the user chooses, and the settings of the table."""
+log = logging.getLogger(__name__)
+_NEAR = 0.8  # `log_format` and `table_format` are farther apart
+_NESTED = "__"
+_OWN = ("AZIMUTH_FLEET_", "AZIMUTH_SCALING_")  # prefixes of other files' settings than those of `AZIMUTH_`
+# Variables of this program that are no settings of a file.
+_OTHERS = frozenset(
+    {
+        "AZIMUTH_BROKER_JAR",
+        "AZIMUTH_CACHE",
+        "AZIMUTH_CLAIMS_DATABASE",
+        "AZIMUTH_CLUSTER_DIR",
+        "AZIMUTH_LOG_FORMAT",
+        "AZIMUTH_STARTED_BY",
+        "AZIMUTH_WORKERS_LOG",
+    }
+)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -71,3 +89,31 @@ def _leads_to(table: Sequence[str], path: Sequence[str]) -> bool:
     """Return whether the path passes the table; pydantic's paths also have the kinds and numbers of tables."""
     rest = iter(path)
     return all(any(one in {_ANY, part} for part in rest) for one in table)
+
+
+def mistyped(environment: Iterable[str], prefix: str, settings: Collection[str]) -> dict[str, str]:
+    """Return the variable that was probably meant, by variable that is none. Pure.
+
+    Variables that are not near a setting are left out: Kubernetes adds some for each service, as `AZIMUTH_PORT` for one
+    with the name `azimuth`.
+
+    Args:
+        environment: names of all variables.
+        prefix: of the variables of these settings.
+        settings: names of the settings. In `<setting>__<key>` the key is not checked.
+    """
+    found = {}
+    for name in sorted(set(environment) - _OTHERS):
+        upper = name.upper()
+        other = any(upper.startswith(one) for one in _OWN if one != prefix)
+        asked, nested, key = upper.removeprefix(prefix).lower().partition(_NESTED)
+        if upper.startswith(prefix) and not other and asked not in settings:
+            for near in get_close_matches(asked, settings, n=1, cutoff=_NEAR):
+                found[name] = f"{prefix}{near.upper()}{nested}{key.upper()}"
+    return found
+
+
+def warn_of_mistyped(prefix: str, settings: Collection[str], environment: Mapping[str, str] = os.environ) -> None:
+    """Log a warning for each variable that is nearly the name of a setting, without its value, which may be secret."""
+    for name, meant in mistyped(environment, prefix, settings).items():
+        log.warning("environment: %s is no setting and has no effect; did you mean %s?", name, meant)

@@ -7,8 +7,8 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.metadata import TableMetadataV2
 
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
-from spark_sink.lake.iceberg.read_transaction import ReadTransaction
 from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
+from spark_sink.lake.iceberg.snapshot_producers import ReadTransaction
 from spark_sink.lake.table_contract import Change
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.table_kinds import ADDRESS, SCHEMA, iceberg_file, peer, warehouse

@@ -1,4 +1,4 @@
-"""Finds tables whose positions are ahead of their rows, because a RESTORE keeps positions."""
+"""Refuses tables whose positions are ahead of their rows, because a RESTORE keeps positions, until a rewind."""
 
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import base_of

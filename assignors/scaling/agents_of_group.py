@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from assignors.scaling.worker_decision import Decision
+from assignors.scaling.workers_of_topic import Decision
 from assignors.settings.strict_numbers import Real, Whole
 
 _MOST_AGENTS = 10_000

@@ -122,7 +122,11 @@ def test_records_that_a_restore_of_the_quarantine_brings_back_are_taken_out(tmp_
 
 def test_a_crash_at_any_step_leaves_the_work_to_the_next_call(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records are removed and added in two commits."""
-    for step in ("after_table_restore.from_offsets", "after_table_restore.Change", "position_rewind._set_positions"):
+    for step in (
+        "bad_records_after_table_restore.from_offsets",
+        "bad_records_after_table_restore.Change",
+        "position_rewind._set_positions",
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(f"spark_sink.sink.{step}", _crash)
             with pytest.raises(KeyboardInterrupt):

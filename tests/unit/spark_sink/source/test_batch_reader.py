@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spark_sink.errors import FetchError, OptionError
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.source.batch_read_ranges import batch_ranges, refuse_for_batch
+from spark_sink.source.batch_reader import batch_ranges, refuse_for_batch
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 BASE = {"kafka.bootstrap.servers": "x:1", "subscribe": "a"}

@@ -1,4 +1,4 @@
-"""The partitions of a member: which of them the program reads, and what their begin and their end require."""
+"""The assignment and the revocation of partitions: which are read, and the last commit before one is given up."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence

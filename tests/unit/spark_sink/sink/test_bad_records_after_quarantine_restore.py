@@ -168,7 +168,11 @@ def test_a_second_group_finds_its_records_back_after_the_first_one_has_gone_on(p
 def test_a_crash_at_any_step_leaves_the_work_to_the_next_call(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The RESTORE back and the mark are two commits."""
     _quarantine(path).restore(1)
-    for step in ("after_quarantine_restore.commit", "position_rewind._add_named", "position_rewind._rewind_quarantine"):
+    for step in (
+        "bad_records_after_quarantine_restore.commit",
+        "position_rewind._add_named",
+        "position_rewind._rewind_quarantine",
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(f"spark_sink.sink.{step}", _crash)
             with pytest.raises(KeyboardInterrupt):

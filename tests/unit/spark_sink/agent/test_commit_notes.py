@@ -9,8 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.agent.commit_notes import Notes
-from spark_sink.agent.commits_for_ops_log import NoteCounts, Noted
+from spark_sink.agent.commit_notes import NoteCounts, Noted, Notes
 from spark_sink.errors import OptionError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.lake.delta_table import DeltaLakeTable

@@ -19,7 +19,7 @@ from assignors.scaling import (
     decide,
     window,
 )
-from assignors.scaling.agent_demand import agents_for, demand, measured_agent_rate
+from assignors.scaling.agents_of_group import agents_for, demand, measured_agent_rate
 
 DEMANDS = st.builds(
     Demand,
