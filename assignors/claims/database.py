@@ -29,7 +29,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
 from assignors.claims.claim_values import MS
-from assignors.clients.addresses import shown
+from assignors.clients.masked_addresses import shown
 from assignors.errors import ClaimsAwayError, ClaimsError
 
 Answer = TypeVar("Answer")

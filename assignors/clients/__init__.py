@@ -2,7 +2,7 @@
 
 * `kafka_python_names`: librdkafka's properties under kafka-python's names.
 * `kafka_python_security`: certificates, keystores and tokens for kafka-python's clients.
-* `addresses`: addresses without secrets, for messages.
+* `masked_addresses`: addresses without secrets, for messages.
 * `client_creation`: clients of confluent-kafka from a user's properties.
 * `unreachable`: the reason why brokers do not answer.
 * `received_traffic`: what a consumer received by zone, and its price; `broker_racks`: the zones of brokers.
@@ -20,11 +20,11 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.clients.addresses import shown
     from assignors.clients.broker_racks import BrokerRacks
     from assignors.clients.compacted_topic import CompactedFeed, TableTopic, make_compacted_topic
     from assignors.clients.kafka_python_names import CLIENT, kafka_python_settings, refused_property
     from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
+    from assignors.clients.masked_addresses import shown
     from assignors.clients.received_traffic import Received, ReceivedTraffic
     from assignors.clients.silent_brokers import admin_properties
     from assignors.clients.topic_names import topic_name
@@ -65,7 +65,7 @@ _MODULES = {
     "kafka_python_settings": "kafka_python_names",
     "make_compacted_topic": "compacted_topic",
     "refused_property": "kafka_python_names",
-    "shown": "addresses",
+    "shown": "masked_addresses",
     "topic_name": "topic_names",
     "why_unreachable": "unreachable",
 }

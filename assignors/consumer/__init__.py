@@ -22,6 +22,6 @@
 * `interruptions`: what a signal cannot leave half done; `background_calls`: calls of what has locks in Python;
   `leaving`: the end of a member.
 * `one_thread_at_a_time`: one call at a time, in one process.
-* `lifetime`: consumers that are dropped, or copied by a fork.
+* `dropped_or_forked`: consumers that are dropped, or copied by a fork.
 * `consumer_errors`: errors that are `MembershipError` and `KafkaException`.
 """

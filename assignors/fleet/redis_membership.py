@@ -14,7 +14,7 @@ import uuid
 from dataclasses import replace
 from typing import Any, Self
 
-from assignors.clients.addresses import shown
+from assignors.clients.masked_addresses import shown
 from assignors.clients.redis_addresses import REDIS_ADDRESSES, close_redis, connect_redis
 from assignors.errors import FleetError
 from assignors.fleet.agents_view import Agent, View

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from assignors.clients.addresses import shown
+from assignors.clients.masked_addresses import shown
 from assignors.clients.redis_addresses import REDIS_SCHEMES, close_redis, connect_redis, is_sentinel
 from assignors.errors import ScalingFileError
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from assignors.clients.addresses import shown
+from assignors.clients.masked_addresses import shown
 from assignors.clients.redis_addresses import REDIS_ADDRESSES, REDIS_SCHEMES
 from assignors.errors import ScalingFileError
 from assignors.scaling.agents_of_group import AgentsSettings

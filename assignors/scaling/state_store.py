@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from assignors.clients.addresses import shown
+from assignors.clients.masked_addresses import shown
 from assignors.clients.redis_addresses import REDIS_ADDRESSES, close_redis, connect_redis
 from assignors.errors import StoreError
 from assignors.scaling.observation import Observation

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, Self
 
-from assignors.clients.addresses import shown
+from assignors.clients.masked_addresses import shown
 from assignors.clients.redis_addresses import REDIS_ADDRESSES, close_redis, connect_redis
 from assignors.errors import ScalingFileError
 

@@ -14,8 +14,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from spark_sink.cli._expected_errors import missing, sentence_of
-from spark_sink.cli._masked_sentence import masked
+from spark_sink.cli._error_sentences import masked, missing, sentence_of
 
 # Every module here without a leading underscore is a command (or group) and defines `register(app)`. Slow imports
 # are inside the commands, so that `azimuth --help` answers immediately.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from spark_sink.cli._log_options import logged
+from spark_sink.cli._process_options import logged
 from spark_sink.monitoring.logs.line_format import LogFormat
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_sink.cli._masked_sentence import note_settings
+from spark_sink.cli._error_sentences import note_settings
 
 if TYPE_CHECKING:
     from spark_sink.fleet.fleet_settings import FleetSettings

@@ -9,8 +9,7 @@ import typer
 
 from spark_sink.cli._fleet_file import load_fleet
 from spark_sink.cli._long_steps import long_step
-from spark_sink.cli._pairs import storage_pairs
-from spark_sink.cli._texts import given
+from spark_sink.cli._option_values import given, storage_pairs
 from spark_sink.errors import SparkSinkError
 
 Found = TypeVar("Found")

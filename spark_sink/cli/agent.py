@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from spark_sink.cli._former_names import formerly
-from spark_sink.cli._http_options import Certificate, Key, Token, refuse_without_http
-from spark_sink.cli._log_options import Format, logged
-from spark_sink.cli._texts import given
+from spark_sink.cli._option_values import given
+from spark_sink.cli._process_options import Certificate, Format, Key, Token, logged, refuse_without_http
 from spark_sink.monitoring.logs.line_format import LogFormat
 
 

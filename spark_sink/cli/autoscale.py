@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spark_sink.cli._http_options import Certificate, Key, Token, refuse_without_http
-from spark_sink.cli._log_options import Format, logged
-from spark_sink.cli._texts import counted
+from spark_sink.cli._option_values import counted
+from spark_sink.cli._process_options import Certificate, Format, Key, Token, logged, refuse_without_http
 from spark_sink.monitoring.logs.line_format import LogFormat
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spark_sink.cli._former_names import formerly
-from spark_sink.cli._log_options import Format, logged
-from spark_sink.cli._pairs import pairs, storage_pairs
-from spark_sink.cli._texts import servers
+from spark_sink.cli._option_values import pairs, servers, storage_pairs
+from spark_sink.cli._process_options import Format, logged
 from spark_sink.monitoring.logs.line_format import LogFormat
 
 if TYPE_CHECKING:

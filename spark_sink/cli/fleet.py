@@ -10,7 +10,7 @@ import typer
 
 from spark_sink.cli._fleet_file import load_fleet
 from spark_sink.cli._former_names import formerly
-from spark_sink.cli._texts import counted
+from spark_sink.cli._option_values import counted
 
 if TYPE_CHECKING:
     from spark_sink.fleet.fleet_status import FleetStatus

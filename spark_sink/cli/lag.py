@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
+from spark_sink.cli._error_sentences import reasoned
 from spark_sink.cli._fleet_file import load_fleet
 from spark_sink.cli._long_steps import long_step
-from spark_sink.cli._pairs import pairs, storage_pairs
-from spark_sink.cli._reasons import reasoned
+from spark_sink.cli._option_values import counted, given, pairs, servers, storage_pairs
 from spark_sink.cli._tables import Fleet, Storage
-from spark_sink.cli._texts import counted, given, servers
 
 if TYPE_CHECKING:
     from spark_sink.kafka.group_lag import TopicLag

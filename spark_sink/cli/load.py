@@ -7,8 +7,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from spark_sink.cli._long_steps import long_step
-from spark_sink.cli._pairs import pairs
-from spark_sink.cli._texts import servers
+from spark_sink.cli._option_values import pairs, servers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

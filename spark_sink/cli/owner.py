@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._option_values import pairs
 
 
 def register(app: typer.Typer) -> None:

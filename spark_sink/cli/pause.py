@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
-from spark_sink.cli._pairs import pairs
-from spark_sink.cli._texts import given, servers
+from spark_sink.cli._option_values import given, pairs, servers
 from spark_sink.errors import OptionError
 
 if TYPE_CHECKING:

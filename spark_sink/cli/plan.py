@@ -1,4 +1,4 @@
-"""`azimuth plan`: the plan of each assignor for a live group, and a forecast of where a producer's records go."""
+"""`azimuth plan`: the plan of each assignor for a live group, its present owners, and where a producer's records go."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from spark_sink.cli._error_sentences import reasoned
 from spark_sink.cli._former_names import formerly
-from spark_sink.cli._pairs import pairs
-from spark_sink.cli._plan_owners import rendered
-from spark_sink.cli._reasons import reasoned
-from spark_sink.cli._texts import counted, given, servers
-from spark_sink.cli._workers import workers as read_workers
+from spark_sink.cli._option_values import counted, given, pairs, servers
+from spark_sink.cli._option_values import workers as read_workers
 
 if TYPE_CHECKING:
     from assignors import Member
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _NAMED = 3
+_FREE = "(no member)"
 
 
 def register(app: typer.Typer) -> None:
@@ -219,3 +218,43 @@ def _client_settings(servers: str, properties: Mapping[str, str]) -> dict[str, o
 
     named = kafka_python_config({**properties, "bootstrap.servers": servers})
     return {name: value for name, value in named.items() if name in KafkaAdminClient.DEFAULT_CONFIG}
+
+
+if TYPE_CHECKING:
+    from assignors.comparison import LiveGroup
+
+
+def owners(group: "LiveGroup") -> dict[str, dict[str, list[int]]]:
+    """Return the partitions that each member owns, by member and topic, sorted; members without any stay in.
+
+    A member's key is its `group.instance.id`, or the name of its agent; else its member id. Partitions of the group's
+    topics that no member owns, as during a rebalance, are under `(no member)`.
+    """
+    free = {(topic.name, number) for topic in group.topics for number in range(topic.partitions)}
+    found: dict[str, dict[str, list[int]]] = {}
+    for member in sorted(group.members, key=lambda one: (one.identity, one.id)):
+        # Two members with one name are a fault that the list must show: the second gets its member id.
+        name = member.id if member.identity in found else member.identity
+        found[name] = _by_topic(member.owned)
+        free -= member.owned
+    return found | ({_FREE: _by_topic(free)} if free else {})
+
+
+def rendered(group: "LiveGroup", *, as_json: bool) -> str:
+    """Return the owners as text, or as one JSON object."""
+    found = owners(group)
+    if as_json:
+        return json.dumps({"group": group.name, "state": group.state, "owners": found})
+    lines = []
+    for member, topics in found.items():
+        count = sum(map(len, topics.values()))
+        lines.append(f"{member}: {counted(count, 'partition')} of {counted(len(topics), 'topic')}")
+        lines += [f"  {topic}: {', '.join(map(str, numbers))}" for topic, numbers in topics.items()]
+    return "\n".join(lines)
+
+
+def _by_topic(partitions: "set[tuple[str, int]] | frozenset[tuple[str, int]]") -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        found.setdefault(topic, []).append(number)
+    return found

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spark_sink.cli._log_options import Format, logged
-from spark_sink.cli._pairs import pairs, storage_pairs
+from spark_sink.cli._option_values import given, pairs, servers, storage_pairs
+from spark_sink.cli._process_options import Format, logged
 from spark_sink.cli._tables import Fleet, Group, Storage, Tables, not_read, say_fault, tables
-from spark_sink.cli._texts import given, servers
 from spark_sink.errors import OptionError, SparkSinkError
 from spark_sink.monitoring.logs.line_format import LogFormat
 

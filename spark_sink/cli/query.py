@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from spark_sink.cli._long_steps import long_step
+from spark_sink.cli._option_values import given, pairs, servers, storage_pairs
 from spark_sink.cli._output import console, table
-from spark_sink.cli._pairs import pairs, storage_pairs
 from spark_sink.cli._tables import Storage
-from spark_sink.cli._texts import given, servers
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from spark_sink.cli._long_steps import long_step
-from spark_sink.cli._pairs import storage_pairs
+from spark_sink.cli._option_values import storage_pairs
 from spark_sink.cli._tables import Group, Storage
 from spark_sink.errors import OptionError
 

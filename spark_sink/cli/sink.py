@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from spark_sink.cli._former_names import formerly
-from spark_sink.cli._log_options import Format, logged
-from spark_sink.cli._pairs import pairs
-from spark_sink.cli._texts import given, servers
-from spark_sink.cli._workers import workers as read_workers
+from spark_sink.cli._option_values import given, pairs, servers
+from spark_sink.cli._option_values import workers as read_workers
+from spark_sink.cli._process_options import Format, logged
 from spark_sink.monitoring.logs.line_format import LogFormat
 
 _Pairs = list[str] | None

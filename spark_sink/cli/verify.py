@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spark_sink.cli._option_values import counted
 from spark_sink.cli._tables import Address, Fleet, Group, Storage, not_read, say_fault, tables
-from spark_sink.cli._texts import counted
 from spark_sink.errors import SparkSinkError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Runs the demo, from the first broker to the report."""
+"""Runs the demo, from the first broker to the report, and shows its progress."""
 
 import fcntl
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from spark_sink.demo.agents import adopt_orphans, end_descendants
 from spark_sink.demo.cluster import Cluster
@@ -24,7 +24,6 @@ from spark_sink.demo.ingestion import Ingestion
 from spark_sink.demo.producing import PRODUCER_SETTINGS, Loader, Shipment, measure_default, sample_routes
 from spark_sink.demo.report import render
 from spark_sink.demo.settings import DemoSettings
-from spark_sink.demo.steps import Steps
 from spark_sink.demo.timeline import CommitLog
 from spark_sink.demo.topics import create_topics
 from spark_sink.demo.verification import verify_flights
@@ -203,3 +202,33 @@ def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     began = time.monotonic()
     yield
     seconds[name] = time.monotonic() - began
+
+
+class Steps(Progress):
+    """Progress bars; without a terminal (a pipe, a log), each step prints a line when it begins.
+
+    Args:
+        console: receives the output.
+    """
+
+    def __init__(self, console: Console) -> None:
+        columns = (TextColumn("{task.description:<42}"), BarColumn(12), MofNCompleteColumn(), TimeElapsedColumn())
+        super().__init__(*columns, console=console)
+        self._began = time.monotonic()
+        self._said: set[str] = set()
+
+    def add_task(self, description: str, *arguments: Any, **more: Any) -> TaskID:  # noqa: ANN401 - rich's own
+        """Begin a step."""
+        self._say(description)
+        return super().add_task(description, *arguments, **more)
+
+    def update(self, task_id: TaskID, *arguments: Any, **more: Any) -> None:  # noqa: ANN401 - rich's own
+        """Update a step; another description starts another step."""
+        self._say(more.get("description"))
+        super().update(task_id, *arguments, **more)
+
+    def _say(self, description: str | None) -> None:
+        if description is None or description in self._said or self.console.is_terminal:
+            return
+        self._said.add(description)
+        self.console.print(f"{time.monotonic() - self._began:6.1f} s  {description}")

@@ -7,7 +7,7 @@ from types import FrameType
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.spark_session import session
 from spark_sink.agent.start.early_spark import early_spark
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._option_values import pairs
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ import typer
 from typer.testing import CliRunner
 
 from spark_sink.cli._former_names import formerly
-from spark_sink.cli._workers import workers
+from spark_sink.cli._option_values import workers
 
 
 def _app() -> typer.Typer:

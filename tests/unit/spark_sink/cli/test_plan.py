@@ -7,7 +7,7 @@ from assignors import Member, Topic
 from assignors.comparison import LiveGroup
 from spark_sink.cli import plan
 from spark_sink.cli._app import main
-from spark_sink.cli._plan_owners import owners, rendered
+from spark_sink.cli.plan import owners, rendered
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from spark_sink.cli import _app
-from spark_sink.cli._log_options import logged
+from spark_sink.cli._process_options import logged
 from spark_sink.errors import OptionError
 from spark_sink.monitoring.logs.line_format import LogFormat
 

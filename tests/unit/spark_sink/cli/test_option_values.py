@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._option_values import pairs
 
 
 def test_pairs_come_from_the_line_and_from_files(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.cli import _masked_sentence, main
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli import _error_sentences, main
+from spark_sink.cli._option_values import pairs
 
 SECRET = "hunter2-and-more"  # noqa: S105 -- it is none
 
@@ -13,7 +13,7 @@ SECRET = "hunter2-and-more"  # noqa: S105 -- it is none
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test knows only its own secrets."""
-    monkeypatch.setattr(_masked_sentence, "_known", set())
+    monkeypatch.setattr(_error_sentences, "_known", set())
 
 
 @pytest.mark.parametrize(
@@ -28,20 +28,20 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_secrets_of_the_arguments_are_hidden(arguments: list[str]) -> None:
     """A library may repeat any of its settings in an error."""
-    assert _masked_sentence.masked(f"no: {SECRET}!", ["lag", *arguments]) == "no: ***!"
+    assert _error_sentences.masked(f"no: {SECRET}!", ["lag", *arguments]) == "no: ***!"
 
 
 def test_secrets_of_a_file_of_properties_are_hidden(tmp_path: Path) -> None:
     """They are in no argument."""
     (tmp_path / "kafka").write_text(f"sasl.password={SECRET}\n")
     pairs([f"@{tmp_path}/kafka"], "--kafka")
-    assert _masked_sentence.masked(f"no: {SECRET}!") == "no: ***!"
+    assert _error_sentences.masked(f"no: {SECRET}!") == "no: ***!"
 
 
 def test_a_word_that_is_no_secret_stays(tmp_path: Path) -> None:
     """A name of a topic or of a file must stay readable."""
     sentence = f"{tmp_path}/t: there is no topic 'a=b'"
-    assert _masked_sentence.masked(sentence, ["verify", f"{tmp_path}/t", "--kafka", "client.id=a"]) == sentence
+    assert _error_sentences.masked(sentence, ["verify", f"{tmp_path}/t", "--kafka", "client.id=a"]) == sentence
 
 
 def test_secrets_of_a_fleets_file_are_hidden(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

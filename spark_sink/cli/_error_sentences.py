@@ -1,12 +1,15 @@
-"""Expected errors of commands, as sentences."""
+"""Expected errors of commands, as sentences: with the cause where brokers do not answer, and without any secret."""
 
 import contextlib
 import errno
 import importlib
 import os
 import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from spark_sink.errors import SparkSinkError
+from spark_sink.errors import ClusterError, LagError, SparkSinkError
 
 # Modules by the extra that installs them; commands of other extras work without it.
 _EXTRAS = {
@@ -17,6 +20,7 @@ _EXTRAS = {
     "redis": {"redis"},
     "sql": {"psycopg", "pymysql", "sqlalchemy"},
 }
+_known: set[str] = set()
 
 
 def sentence_of(error: Exception) -> str | None:
@@ -64,3 +68,51 @@ def missing(error: ModuleNotFoundError) -> str:
     if extra is None:
         raise error
     return f"{module} is not installed: pip install 'kafka-azimuth[{extra}]'"
+
+
+@contextmanager
+def reasoned(kafka: Mapping[str, str]) -> Iterator[None]:
+    """Add the reason why the brokers cannot be reached; errors of kafka-python and timeouts do not contain it.
+
+    Raises:
+        GroupError, LagError, ClusterError: the error of the block, with the reason.
+    """
+    from assignors.errors import GroupError  # noqa: PLC0415 -- its package loads slowly, and --help does not need it
+
+    try:
+        yield
+    except (GroupError, LagError, ClusterError) as error:
+        from spark_sink.kafka.client_property_names import why_unreachable  # noqa: PLC0415 -- clients load slowly
+
+        if not (why := why_unreachable(kafka)):
+            raise
+        raise type(error)(f"{error}; {why}") from error
+
+
+def note_settings(settings: Mapping[str, Any]) -> None:
+    """Remember the secrets of a command's settings."""
+    from spark_sink.monitoring.logs.masked_secrets import secret_values  # noqa: PLC0415 -- `azimuth --help` does not need it
+
+    _known.update(secret_values(settings))
+
+
+def masked(sentence: str, arguments: Sequence[str] = ()) -> str:
+    """Return a sentence without the secrets of the command's settings and arguments.
+
+    Args:
+        sentence: what the command says.
+        arguments: of the command; `NAME=VALUE` is a setting, and an address may have a password.
+    """
+    from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values  # noqa: PLC0415 -- as above
+
+    return Mask(_known | {one for given in _settings(arguments) for one in secret_values(given)})(sentence)
+
+
+def _settings(arguments: Iterable[str]) -> Iterable[Mapping[str, str]]:
+    for word in arguments:
+        flag, equals, value = word.partition("=")
+        given = value if equals and flag.startswith("--") else word  # --kafka=NAME=VALUE
+        yield {"": given}
+        name, equals, value = given.partition("=")
+        if equals:
+            yield {name: value}

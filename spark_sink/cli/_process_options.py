@@ -1,14 +1,14 @@
-"""`--log-format`: the log of a command that runs until a signal."""
+"""Options of commands that run until a signal: the format of their log, and those of their pages over HTTP."""
 
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from spark_sink.cli._expected_errors import sentence_of
-from spark_sink.cli._masked_sentence import note_settings
+from spark_sink.cli._error_sentences import note_settings, sentence_of
 from spark_sink.monitoring.logs.line_format import LineFormat, LogFormat
 from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
 
@@ -20,6 +20,9 @@ Format = Annotated[
 ]
 
 _log = logging.getLogger("azimuth.command")
+Token = Annotated[Path | None, typer.Option("--http-token", help="File with a token that requests must carry.")]
+Certificate = Annotated[Path | None, typer.Option("--http-certificate", help="Serve HTTPS by this PEM certificate.")]
+Key = Annotated[Path | None, typer.Option("--http-key", help="Its key, unless it is in the certificate's file.")]
 
 
 @contextmanager
@@ -55,3 +58,17 @@ def _report(error: Exception) -> int:
         return 1
     _log.error(sentence)
     return 2
+
+
+def refuse_without_http(
+    http: str | None, token: Path | None = None, certificate: Path | None = None, key: Path | None = None
+) -> None:
+    """Refuse options of pages that are not served: an operator would take the process for watched.
+
+    Raises:
+        typer.BadParameter: one is given without `--http`.
+    """
+    given = {"--http-token": token, "--http-certificate": certificate, "--http-key": key}
+    stray = next((name for name, value in given.items() if value is not None), None)
+    if http is None and stray is not None:
+        raise typer.BadParameter("it has no effect without --http, the address of the pages", param_hint=stray)

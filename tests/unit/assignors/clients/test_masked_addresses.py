@@ -2,7 +2,7 @@
 
 import pytest
 
-from assignors.clients.addresses import shown
+from assignors.clients.masked_addresses import shown
 
 SECRET = "canary"  # noqa: S105 - nobody's
 
