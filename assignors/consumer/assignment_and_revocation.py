@@ -192,11 +192,9 @@ class AssignedPartitions:
         self._commit(member, {key: at for key, at in stored.items() if before.get(key) != at})
 
     def _commit(self, member: Member, last: Mapping[TopicPartition, Offset]) -> None:
-        try:
-            if last:
-                self._commits.commit(member, last)
-        except MembershipError as error:
-            log.warning("the last offsets of %d partitions were not committed: %s", len(last), error)
+        if changed := self._commits.uncommitted(last):
+            self._commits.commit_later(member, changed)  # `on_commit` gets the answer, as to each automatic commit
+            self._commits.wait_until_answered()
 
 
 def _without_offset(begins: Mapping[TopicPartition, int]) -> list[TopicPartition]:

@@ -29,6 +29,7 @@ class TopicErrors:
         self._notify = notify
         self._subscription = _NONE
         self._reported: dict[str, int] = {}
+        self._seen: set[str] = set()  # topics that a pattern has matched so far
         self._waiting: deque[Message] = deque()
         self._refused = False
 
@@ -36,6 +37,7 @@ class TopicErrors:
         """Replace the subscription."""
         self._subscription = subscription
         self._reported = {}
+        self._seen = set()
         self._waiting.clear()
         self._refused = False
 
@@ -48,6 +50,8 @@ class TopicErrors:
                 found[name] = KafkaError.TOPIC_AUTHORIZATION_FAILED
             elif name[0] != "^" and not is_topic_name(name):
                 found[name] = KafkaError.TOPIC_EXCEPTION
+        found |= dict.fromkeys(self._seen.difference(known), KafkaError.UNKNOWN_TOPIC_OR_PART)
+        self._seen |= self._subscription.matched(known)
         new = [(name, code) for name, code in found.items() if self._reported.get(name) != code]
         self._reported = found
         if new:

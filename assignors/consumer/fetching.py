@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -376,9 +377,11 @@ class Fetching:
     def _ask_for_leaders(self, topics: Collection[str], client: Consumer | None = None) -> None:
         """Request the leaders now: librdkafka itself waits half a second or more before it requests a leader."""
         asked: Iterable[dict[str, str]] = ({"topic": topic} for topic in topics) if len(topics) <= _ONE_BY_ONE else [{}]
+        until = time.monotonic() + _LEADERS_S
         with contextlib.suppress(KafkaException):  # librdkafka retries
             for which in asked:
-                (client or self._consumer).list_topics(**which, timeout=_LEADERS_S)
+                if (left_s := until - time.monotonic()) > 0:
+                    (client or self._consumer).list_topics(**which, timeout=left_s)
 
     def _replace_client(self, error: KafkaError) -> None:
         log.warning("fetching ended (%s): beginning again with %d partitions", error, len(self._begun))

@@ -87,6 +87,11 @@ class Subscription:
         missing = [name for name in self.names if name not in topics]
         return missing + [one for one in self.patterns if not any(map(re.compile(_python(one)).search, topics))]
 
+    def matched(self, known: Iterable[str]) -> set[str]:
+        """Return those of these topics that a pattern matches."""
+        patterns = [re.compile(_python(one)) for one in self.patterns]
+        return {name for name in known if any(one.search(name) for one in patterns) and not self._hides(name)}
+
     def _hides(self, name: str) -> bool:
         return any(re.fullmatch(_whole_names(one), name) for one in self.hidden)
 

@@ -102,6 +102,25 @@ def answers_to_commits_without_an_offset(bench: Bench) -> Any:  # noqa: ANN401 -
     return seen
 
 
+def answers_to_the_last_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """A program that records what is committed hears of the commits in `close` and `unsubscribe`, too."""
+    seen: list[list[Any]] = []
+    for end in ("close", "unsubscribe"):
+        answers: list[Any] = []
+        settings: dict[str, Any] = {
+            "enable.auto.commit": True,
+            "auto.commit.interval.ms": 60_000,
+            "on_commit": lambda error, partitions, answers=answers: answers.append((error, plain(partitions))),
+        }
+        one, _ = bench.joined(**settings)
+        getattr(one, end)()
+        until = time.monotonic() + (0 if end == "close" else 10)
+        while not answers and time.monotonic() < until:
+            one.poll(0.05)
+        seen.append(answers)
+    return seen
+
+
 def a_partition_that_is_unknown_for_a_moment(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     """A broker that has just started may not know a topic yet."""
     one, _ = bench.joined()
@@ -111,6 +130,7 @@ def a_partition_that_is_unknown_for_a_moment(bench: Bench) -> Any:  # noqa: ANN4
 
 
 CASES = [
+    answers_to_the_last_automatic_commits,
     answers_to_commits_without_an_offset,
     partitions_without_an_offset_are_listed,
     a_partition_that_is_unknown_for_a_moment,
