@@ -20,9 +20,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from assignors.claims import column_limits
-from assignors.claims.claim_rows import Claiming, Scope, claiming
 from assignors.claims.claim_status import standings_of
 from assignors.claims.claim_values import Claim, Form, Lease, Standing, Visit
+from assignors.claims.claiming_statements import Claiming, Scope, claiming
 from assignors.claims.claims_table import DatabaseNow, Lesser, claims_table, held
 from assignors.claims.database import Database
 from assignors.claims.due_times import Picking

@@ -14,8 +14,8 @@ from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic, Lane, lane_change
 from assignors.scaling import narrowest
 from spark_sink.errors import SparkSinkError, TableError
-from spark_sink.fleet.lane import LaneConsumer, LaneParts
-from spark_sink.fleet.lane_consumers import Consumers
+from spark_sink.fleet.lane_consumer import LaneConsumer, LaneParts
+from spark_sink.fleet.open_lanes import Consumers
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
 from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.table_refusals import RefusedTables

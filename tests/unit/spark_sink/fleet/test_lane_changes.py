@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
 from spark_sink.fleet import lane as lane_module
-from spark_sink.fleet.lane import LaneConsumer, LaneParts
+from spark_sink.fleet.lane_consumer import LaneConsumer, LaneParts
 from tests.unit.spark_sink.fleet.scripted import Record, some
 
 X, Y = (FleetTopic("c", name, name, "s") for name in "xy")

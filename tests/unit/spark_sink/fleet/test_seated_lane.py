@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.fleet import FleetTopic, Lane
 from producer.testing import MockCluster
 from spark_sink.fleet.group_offset_commits import OffsetHints
-from spark_sink.fleet.lane import LaneConsumer, LaneParts
+from spark_sink.fleet.lane_consumer import LaneConsumer, LaneParts
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.waiting import wait_until
 

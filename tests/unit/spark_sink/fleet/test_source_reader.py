@@ -16,7 +16,7 @@ from spark_sink import positions
 from spark_sink.fleet import lane as lane_module
 from spark_sink.fleet import lane_lag, source_reader
 from spark_sink.fleet.decode_and_commit import Committed, LandedFiles
-from spark_sink.fleet.lane import LaneConsumer, LaneParts
+from spark_sink.fleet.lane_consumer import LaneConsumer, LaneParts
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
 from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.source_reader import SourceReader

@@ -183,7 +183,7 @@ def test_a_commands_clients_have_the_projects_name(place: str, monkeypatch: pyte
 
 def test_no_client_is_left_out() -> None:
     """A new place that creates a client has to be added to one of the tables above."""
-    agents = {"spark_sink/fleet/lane.py", "assignors/fleet/kafka_membership.py"}
+    agents = {"spark_sink/fleet/lane_consumer.py", "assignors/fleet/kafka_membership.py"}
     known = {*ASKING, *OF_USERS, *CONFIGURED, *agents} - {"assignors/clients/client_creation.py"}
     assert creators() == known
 

@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.fleet import FleetTopic, Lane
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.group_offset_commits import OffsetHints
-from spark_sink.fleet.lane_assignment import IntendedPartitions, Numbered
+from spark_sink.fleet.intended_partitions import IntendedPartitions, Numbered
 from spark_sink.fleet.lane_configuration import lane_config
 from spark_sink.fleet.lane_lag import LaneLag
 from spark_sink.fleet.lane_positions import LanePositions

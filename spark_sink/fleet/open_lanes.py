@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from assignors.fleet import Lane
-from spark_sink.fleet.lane import LaneConsumer
+from spark_sink.fleet.lane_consumer import LaneConsumer
 
 
 class Consumers:
