@@ -139,7 +139,7 @@ def test_ctrl_c_during_the_last_commit_skips_no_callback(mock: MockCluster) -> N
         one.subscribe(["t"], on_revoke=lambda *_: told.append("revoked"))
         read(one, 30)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(one._commits, "commit", _interrupted)
+            patched.setattr(one._commits, "commit_later", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 one.unsubscribe()
         assert told == ["revoked"]
