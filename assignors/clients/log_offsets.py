@@ -88,11 +88,8 @@ class LogOffsets:
     ) -> dict[TopicPartition, OffsetWithMetadata]:
         """As `committed`, with the metadata of each offset."""
         asked = [KafkaPartition(*key) for key in partitions]
-        # kafka-python keeps a request whose caller did not wait until its end, and would return that answer here: since
-        # then another member may have committed.
-        self._coordinator._offset_fetch_futures.pop(frozenset(asked), None)
         try:
-            found = self._coordinator.fetch_committed_offsets(asked, timeout_ms=timeout_s * 1000)
+            found = self._net.run(self._fetch_committed, asked, timeout_s * 1000)
         except KafkaError as error:
             raise MembershipError(f"the offsets of {len(asked)} partitions could not be read: {error!r}") from error
         return {
@@ -100,6 +97,12 @@ class LogOffsets:
             for one, at in found.items()
             if at.offset >= 0
         }
+
+    async def _fetch_committed(self, asked: list[KafkaPartition], timeout_ms: float) -> Any:  # noqa: ANN401 -- kafka-python is untyped
+        # kafka-python keeps a request whose caller did not wait until its end, and would return that answer here: since
+        # then another member may have committed. Only the thread of the event loop may change what it keeps.
+        self._coordinator._offset_fetch_futures.pop(frozenset(asked), None)
+        return await self._coordinator.fetch_committed_offsets_async(asked, timeout_ms)
 
     def ends(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
         """Return the exclusive end of each log, for the isolation level."""

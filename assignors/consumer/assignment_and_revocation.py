@@ -183,7 +183,9 @@ class AssignedPartitions:
             self._held.pop(key, None)
 
     def _commit_last(self, member: Member, partitions: frozenset[TopicPartition]) -> None:
-        self._commit(member, {key: at for key, at in self._progress.done().items() if key in partitions})
+        self._commits.wait_until_answered()  # an older commit in flight may name other offsets than these
+        last = {key: at for key, at in self._progress.done().items() if key in partitions}
+        self._commit(member, self._commits.uncommitted(last))
 
     def _commit_stored(
         self, member: Member, partitions: frozenset[TopicPartition], before: Mapping[TopicPartition, Offset]
@@ -192,8 +194,8 @@ class AssignedPartitions:
         self._commit(member, {key: at for key, at in stored.items() if before.get(key) != at})
 
     def _commit(self, member: Member, last: Mapping[TopicPartition, Offset]) -> None:
-        if changed := self._commits.uncommitted(last):
-            self._commits.commit_later(member, changed)  # `on_commit` gets the answer, as to each automatic commit
+        if last:
+            self._commits.commit_later(member, last)  # `on_commit` gets the answer, as to each automatic commit
             self._commits.wait_until_answered()
 
 

@@ -90,10 +90,10 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
       group assigns partitions to this member. `assign`, `incremental_assign`, `unassign` and `incremental_unassign`
       choose which of these are read, in `on_assign` and later. In `on_assign` a refused call is a choice, too: if no
       accepted call follows, none of its partitions is read.
-    * Unlike in a bare consumer, an empty commit is not an error, and a commit for another member's partition is an
-      error, as is its `assign`. `assign` and `incremental_assign` are accepted in each protocol. Any iterable of
-      partitions or names is accepted, and None as a callback. A name that is not a text, and a negative offset in
-      `seek`, are errors.
+    * Unlike in a bare consumer, a synchronous commit of nothing is not an error, and a commit for another member's
+      partition is an error, as is its `assign`. `assign` and `incremental_assign` are accepted in each protocol. Any
+      iterable of partitions or names is accepted, and None as a callback. A name that is not a text, and a negative
+      offset in `seek`, are errors.
     * `subscribe` and `unsubscribe` end an earlier subscription at once: they call `on_revoke`, and a new subscription
       begins at the committed offsets. If `on_revoke` raises, they raise its error, and nothing is subscribed.
 

@@ -115,7 +115,7 @@ class CommitQueue:
         Args:
             member: of the group.
             offsets: may be empty; `on_commit` is then called with librdkafka's error for that.
-            without_offset: partitions that the call names in vain; `on_commit` gets them, too.
+            without_offset: partitions that the call names without an offset to commit; `on_commit` gets them, too.
         """
         request = _Request(member, offsets, without_offset or {})
         self._thread.put(self._send_unsent, (self._unreported.append, request), (self._unsent.put, request))

@@ -184,7 +184,7 @@ class Membership:
         """Release all partitions and leave the group; raise the first error of a callback at the end.
 
         Args:
-            also_static: of a member with a group.instance.id, too, reserve no partitions.
+            also_static: leave also with a group.instance.id, which otherwise reserves the partitions.
         """
         member = self.member
         if member is None:
@@ -387,5 +387,5 @@ class Membership:
 
 
 def _closing(member: Member, *, also_static: bool) -> Callable[[], None]:
-    # librdkafka itself decides it for a member whose broker assigns.
+    # With KIP-848 librdkafka decides whether a static member leaves.
     return partial(member.close, also_static=also_static) if isinstance(member, GroupMember) else member.close

@@ -173,6 +173,7 @@ class RecordSteps:
     def _serve(self, now: float) -> None:
         self._membership.check_open()
         if self._membership.member is None:
+            self.report_commits()  # of the last one before the member left
             return
         late_s = self._ahead.idle_s() - self._config.max_poll_s
         if late_s > 0 and not self._membership.by_hand:

@@ -81,7 +81,7 @@ class Configuration:
         auto_commit_s: seconds between two automatic commits, None for none.
         max_poll_s: a program that does not poll for this many seconds loses its partitions.
         on_commit: called with (error or None, partitions) after each asynchronous commit; librdkafka's consumer calls
-            it for commits outside of a group.
+            it for commits outside of a group, but for the last automatic one.
     """
 
     member: Mapping[str, Any]

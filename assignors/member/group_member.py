@@ -184,7 +184,8 @@ class GroupMember:
         Args:
             leave: send LeaveGroup, so that others take over immediately. Without it, the partitions are reserved for
                 this member until its session expires.
-            also_static: leave also with a group_instance_id (KIP-345), which by default reserves the partitions.
+            also_static: with `leave`, also if there is a group_instance_id (KIP-345), which by default reserves the
+                partitions.
 
         Raises:
             MembershipError: called in a callback, for which it would wait.

@@ -1,5 +1,6 @@
-"""The forms of Spark's master, as another text ends Spark seconds after its start, and the cores of its cluster. Pure.
+"""The forms of Spark's master, and the cores of its cluster. Pure.
 
+A text of another form would end Spark seconds after its start.
 The number of tasks of a batch depends on the cores of the cluster; the driver's machine may have fewer.
 """
 

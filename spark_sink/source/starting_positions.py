@@ -15,7 +15,7 @@ _log = structlog.get_logger("azimuth.source")
 
 
 class StartingPositions:
-    """Chooses where the reading of a partition begins that is assigned to this member: table, else group, else options.
+    """Chooses the first offset to read of a partition that is newly assigned: of the table, else group, else options.
 
     Args:
         group: has the committed offsets, and the offsets of logs.

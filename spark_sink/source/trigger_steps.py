@@ -30,8 +30,8 @@ class BatchPlanner:
     * Spark calls `next_offset` once per trigger, with the offset of the last batch, after that batch has run. It
       replays an unfinished batch before this call.
     * The group's offsets are committed only after the batches that read them have run.
-    * `StartingPositions` finds the position of a partition only if the partition was not assigned to this member all
-      the time.
+    * `StartingPositions` is asked for the position of a partition only if the partition was not assigned to this member
+      all the time.
     """
 
     def __init__(  # noqa: PLR0913 -- the dependencies of the reader, which tests replace
@@ -182,11 +182,12 @@ class BatchPlanner:
 
     @contextmanager
     def _committing(self, positions: Mapping[TopicPartition, int]) -> Iterator[None]:
-        """Commit the positions that have changed while the caller waits for other answers."""
+        """Commit the positions that have changed while the caller waits for other answers.
+
+        If the caller fails, the commit is not waited for; the next trigger commits again.
+        """
         changed = {key: at for key, at in positions.items() if self._committed.get(key) != at}
-        committed = self._group.begin_commit(changed) if changed else None
-        try:
-            yield
-        finally:
-            if committed is not None and committed():
-                self._committed.update(changed)
+        wait = self._group.begin_commit(changed) if changed else None
+        yield
+        if wait is not None and wait():
+            self._committed.update(changed)

@@ -4,7 +4,7 @@ A JVM that maps such a file into memory neither reads nor verifies its classes: 
 is made once for a Java and a set of jars, when a JVM that was started with `recording` ends by itself. A JVM checks
 jars and version itself, and goes on without a file that does not fit.
 
-For that, a query loads the classes of an agent's query, without Kafka and without a table.
+The JVM that makes the file runs a query that loads the classes of an agent's query, without Kafka and without a table.
 """
 
 import hashlib

@@ -117,7 +117,7 @@ def answers_to_the_last_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 
         until = time.monotonic() + (0 if end == "close" else 10)
         while not answers and time.monotonic() < until:
             one.poll(0.05)
-        seen.append(answers)
+        seen.append(list(answers))
     return seen
 
 

@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
 from assignors.scaling import PollSettings
-from spark_sink.fleet import lane
+from spark_sink.fleet import lane_consumer as lane
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
 from spark_sink.fleet.source_reader import SourceReader

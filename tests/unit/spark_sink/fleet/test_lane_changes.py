@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
-from spark_sink.fleet import lane as lane_module
+from spark_sink.fleet import lane_consumer as lane_module
 from spark_sink.fleet.lane_consumer import LaneConsumer, LaneParts
 from tests.unit.spark_sink.fleet.scripted import Record, some
 

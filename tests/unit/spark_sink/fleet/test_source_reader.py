@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.fleet import FleetTopic, Lane
 from assignors.scaling import PollSettings
 from spark_sink import positions
-from spark_sink.fleet import lane as lane_module
+from spark_sink.fleet import lane_consumer as lane_module
 from spark_sink.fleet import lane_lag, source_reader
 from spark_sink.fleet.decode_and_commit import Committed, LandedFiles
 from spark_sink.fleet.lane_consumer import LaneConsumer, LaneParts

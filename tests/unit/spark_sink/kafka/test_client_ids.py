@@ -20,7 +20,8 @@ from assignors.fleet import Lane
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.claimed import ClaimedSettings, job_process
 from spark_sink.cli import _plan_producer
-from spark_sink.fleet import agent_process, lane
+from spark_sink.fleet import agent_process
+from spark_sink.fleet import lane_consumer as lane
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
 from spark_sink.fleet.source_reader import SourceReader
