@@ -17,7 +17,7 @@
   `positions_before_call`: where partitions stood before a call whose records a signal drops.
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
-* `start_offsets`: the offsets at which a partition may begin; `stored_offsets`: what a seek leaves to be committed.
+* `logical_offsets`: the offsets at which a partition may begin; `stored_offsets`: what a seek leaves to be committed.
 * `offset_commits`: Kafka commits in the order of their calls.
 * `interruptions`: what a signal cannot leave half done; `background_calls`: calls of what has locks in Python;
   `leaving`: the end of a member.

@@ -14,10 +14,10 @@ from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.client_callbacks import ClientCallbacks
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.interruptions import at_once
+from assignors.consumer.logical_offsets import check_start
 from assignors.consumer.positions_before_call import PositionsBefore
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
 from assignors.consumer.records_in_hand import RecordsInHand
-from assignors.consumer.start_offsets import check_start
 from assignors.consumer.stored_offsets import StoredOffsets
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition

@@ -8,7 +8,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.consumer.consumed_offsets import key_of
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.start_offsets import check_start
+from assignors.consumer.logical_offsets import check_start
 from assignors.planner.topics_and_members import TopicPartition
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from confluent_kafka import OFFSET_BEGINNING
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
-from assignors.consumer.start_offsets import TAIL
+from assignors.consumer.logical_offsets import TAIL
 from assignors.planner.topics_and_members import TopicPartition
 
 Watermarks = Callable[[TopicPartition], tuple[int, int]]

@@ -11,7 +11,7 @@ import pyarrow.fs as pa_fs
 
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake.delta_transactions import our_note
+from spark_sink.lake.delta_log_reader import our_note
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
 from spark_sink.lake.positions import existing

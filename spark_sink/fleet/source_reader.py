@@ -17,8 +17,8 @@ from spark_sink.errors import SparkSinkError, TableError
 from spark_sink.fleet.lane_consumer import LaneConsumer, LaneParts
 from spark_sink.fleet.open_lanes import Consumers
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
-from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.table_refusals import RefusedTables
+from spark_sink.fleet.unwritten_records import RecordBuffer
 from spark_sink.fleet.write_queue import BackgroundWriter, BatchWriter, ReadBatch
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 

@@ -4,7 +4,7 @@
 * `delta_table`: the implementation of that contract with Delta.
 * `iceberg`: the implementation of that contract with Iceberg.
 * `table_formats`: opens a table of either format by its address.
-* `delta_transactions`: application transactions (`txn`) read from the Delta log.
+* `delta_log_reader`: application transactions (`txn`) read from the Delta log.
 * `positions`: the next offset of each partition, stored in a table.
 * `file_descriptions`: data files as JSON values.
 * `unwritten_quarantine`: the bad rows that commits of a table name.

@@ -10,7 +10,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from spark_sink.errors import TableError
 from spark_sink.formats.variant_type import arrow_columns
-from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
+from spark_sink.lake.delta_log_reader import OURS, TransactionLog, lasting
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, write_rewrite
 from spark_sink.lake.table_storage import Storage, filesystem

@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from spark_sink.errors import ConflictError
-from spark_sink.lake.delta_transactions import OURS
+from spark_sink.lake.delta_log_reader import OURS
 from spark_sink.lake.file_rewrite import Rewrite, refuse_unknown_features
 
 ATTEMPTS = 30

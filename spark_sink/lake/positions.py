@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
-from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.matching_names import tables_of_topics
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.table_storage import (

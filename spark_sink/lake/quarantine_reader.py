@@ -8,7 +8,7 @@ from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
-from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.positions import groups, parse_group, parse_positions

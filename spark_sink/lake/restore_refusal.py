@@ -2,7 +2,7 @@
 
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import base_of
-from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.positions import FORMER_REWOUND, beginning, parse_positions, rewound
 
 

@@ -10,7 +10,7 @@ from pyarrow import fs as pa_fs
 
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake.delta_transactions import LogEntry, TransactionLog
+from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog
 from spark_sink.lake.file_descriptions import parse_quarantined
 from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.positions import parse_group

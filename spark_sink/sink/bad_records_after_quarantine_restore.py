@@ -22,7 +22,7 @@ from deltalake.transaction import AddAction
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake.delta_transactions import LogEntry, TransactionLog, lines_of
+from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog, lines_of
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.positions import rewound
 from spark_sink.lake.table_storage import Storage, is_delta_table

@@ -22,8 +22,8 @@ from deltalake import CommitProperties, DeltaTable
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
+from spark_sink.lake.delta_log_reader import OURS, LogEntry
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.delta_transactions import OURS, LogEntry
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.positions import parse_positions, rewound
 from spark_sink.lake.quarantine_reader import file_records

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError
-from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.positions import FORMER_REWOUND, groups, parse_positions, rewound
 from spark_sink.lake.table_storage import Storage

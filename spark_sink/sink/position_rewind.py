@@ -17,8 +17,8 @@ from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.lake.delta_log_reader import OURS, TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.delta_transactions import OURS, TransactionLog
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.positions import (

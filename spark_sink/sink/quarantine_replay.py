@@ -14,8 +14,8 @@ from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.quarantined_rows import SCHEMA
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.iceberg.replayed_rows import IcebergReplay
 from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.parquet_landing import Landing, Layout

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction
 
-from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
+from spark_sink.lake.delta_log_reader import OURS, TransactionLog, lasting
 from spark_sink.lake.positions import rewound
 from spark_sink.ranges.batch_offset import TopicPartition
 

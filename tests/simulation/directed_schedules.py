@@ -12,8 +12,8 @@ import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_commit as quarantine_module
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.ranges.task_packing import pack
 from spark_sink.sink.delta_sink import DirectWriter, SinkWriter

@@ -11,8 +11,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import spark_sink.lake.compaction as compaction_module
+import spark_sink.lake.delta_log_reader as transactions_module
 import spark_sink.lake.delta_table as delta_table_module
-import spark_sink.lake.delta_transactions as transactions_module
 import spark_sink.sink.direct_landing as direct_module
 import spark_sink.sink.query_tables as tables_module
 import spark_sink.sink.rows_by_table as rows_module

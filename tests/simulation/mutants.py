@@ -22,8 +22,8 @@ import spark_sink.sink.quarantine_replay as replay_module
 import spark_sink.sink.rewind_commit as commit_module
 import spark_sink.sink.rows_by_table as rows_module
 from spark_sink.formats.quarantined_rows import SUFFIX, quarantine_of, split
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.positions import replays
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.ranges.batch_offset import Offset, TopicPartition

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import spark_sink.lake.compaction as compaction_module
+import spark_sink.lake.delta_log_reader as transactions_module
 import spark_sink.lake.delta_table as delta_table_module
-import spark_sink.lake.delta_transactions as transactions_module
 import spark_sink.lake.file_rewrite as rewrite_module
 import spark_sink.lake.foreign_parquet as foreign_module
 import spark_sink.lake.parquet_landing as landing_module

@@ -11,7 +11,7 @@ from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.variant_type import arrow_columns
-from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.columns import arrow_columns as iceberg_columns
 from spark_sink.lake.iceberg.stored_rows import open_stored

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from kafka import KafkaProducer
 
 from spark_sink.demo.cluster import Cluster
-from spark_sink.fleet.record_buffer import RecordBuffer
+from spark_sink.fleet.unwritten_records import RecordBuffer
 
 
 class _Latin1(str):

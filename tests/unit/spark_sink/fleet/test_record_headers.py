@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from assignors.fleet import FleetTopic
 from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.fetch.raw_columns import arrow_schema
-from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.fleet.unwritten_records import RecordBuffer
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.sink.row_options import RowOptions

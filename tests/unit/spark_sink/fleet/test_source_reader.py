@@ -18,9 +18,9 @@ from spark_sink.fleet import lane_lag, source_reader
 from spark_sink.fleet.decode_and_commit import Committed, LandedFiles
 from spark_sink.fleet.lane_consumer import LaneConsumer, LaneParts
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
-from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import Landable, TableWriter
+from spark_sink.fleet.unwritten_records import RecordBuffer
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, pause, read, some

@@ -11,8 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_sink.lake import vacuumed_files
 from spark_sink.lake.compaction import Compaction
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.file_rewrite import Rewrite
 from tests.unit.spark_sink.lake.deletion_vectors import delete_by_vector
 from tests.unit.spark_sink.sink.foreign_logs import commits

@@ -9,7 +9,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 
 from spark_sink import positions
 from spark_sink.errors import TableError
-from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.positions import application, beginning, groups, parse_group, parse_positions
 from spark_sink.ranges.batch_offset import TopicPartition
 

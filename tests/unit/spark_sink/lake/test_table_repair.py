@@ -14,8 +14,8 @@ from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake import delta_files, fenced_replacement
 from spark_sink.lake.compaction import Compaction
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.file_rewrite import Rewrite, table_files, write_rewrite
 from spark_sink.lake.table_repair import Repaired
 from spark_sink.lake.table_repair import repair as repair_tables

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
-from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range

@@ -12,8 +12,8 @@ from assignors.fleet import FleetTopic
 from spark_sink.cli._app import app
 from spark_sink.cli.quarantine import register
 from spark_sink.errors import OptionError, SchemaError, SparkSinkError, TableError
-from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.fleet.unwritten_records import RecordBuffer
 from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_repair import repair

@@ -3,7 +3,7 @@
 import pytest
 
 from spark_sink.fetch.raw_columns import LAST_MS
-from spark_sink.fleet.record_buffer import RecordBuffer
+from spark_sink.fleet.unwritten_records import RecordBuffer
 from tests.unit.spark_sink.fleet.scripted import Record
 
 
