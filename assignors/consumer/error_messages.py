@@ -44,14 +44,15 @@ class TopicErrors:
     def update(self, known: Collection[str], unauthorized: Collection[str]) -> None:
         """Compare with the brokers' list of topics, and with the topics that this client may not read."""
         found: dict[str, int] = {}
-        for name in self._subscription.unmatched(known):
+        matches = self._subscription.matches(known)
+        for name in (one for one, topics in matches.items() if not topics):
             found[name] = KafkaError.UNKNOWN_TOPIC_OR_PART
             if name in unauthorized:
                 found[name] = KafkaError.TOPIC_AUTHORIZATION_FAILED
             elif name[0] != "^" and not is_topic_name(name):
                 found[name] = KafkaError.TOPIC_EXCEPTION
         found |= dict.fromkeys(self._seen.difference(known), KafkaError.UNKNOWN_TOPIC_OR_PART)
-        self._seen |= self._subscription.matched(known)
+        self._seen.update(*(topics for one, topics in matches.items() if one[0] == "^"))
         new = [(name, code) for name, code in found.items() if self._reported.get(name) != code]
         self._reported = found
         if new:

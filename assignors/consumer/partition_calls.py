@@ -55,19 +55,18 @@ class PartitionCalls:
             given = None if offsets is None else checked(offsets)
             wanted = self._progress.to_commit(message, given)
             without_offset = self._without_offset(given, wanted) if message is None else {}
-            rest = kafka_partitions(without_offset) if wanted or asynchronous else []
             member = self._membership.member
             if member is None or self._membership.by_hand:  # any client may commit while the group is empty
-                return self._commit_outside(wanted, rest, asynchronous=asynchronous)
+                return self._commit_outside(wanted, without_offset, asynchronous=asynchronous)
             if asynchronous:
                 self._commits.commit_later(member, wanted, without_offset)
         if asynchronous:
             return None
         if wanted:
             self._commits.commit(member, wanted)
-        else:
-            self._membership.raise_final()  # its partitions are lost, so nothing of them would be committed
-        return [*kafka_partitions(wanted), *rest]
+            return kafka_partitions({**wanted, **without_offset})
+        self._membership.raise_final()  # its partitions are lost, so nothing of them would be committed
+        return []
 
     def _without_offset(
         self, given: list[KafkaPartition] | None, wanted: Mapping[TopicPartition, Offset]
@@ -190,9 +189,14 @@ class PartitionCalls:
         (membership.release_by_hand if membership.without_group else membership.stop_reading)(partitions)
 
     def _commit_outside(
-        self, offsets: Mapping[TopicPartition, Offset], rest: list[KafkaPartition], *, asynchronous: bool
+        self,
+        offsets: Mapping[TopicPartition, Offset],
+        without_offset: Mapping[TopicPartition, Offset],
+        *,
+        asynchronous: bool,
     ) -> list[KafkaPartition] | None:
         client: Any = self._fetching.client
+        rest = kafka_partitions(without_offset)
         if asynchronous:
             client.commit(offsets=[*kafka_partitions(offsets), *rest], asynchronous=True)
             return None

@@ -81,16 +81,11 @@ class Subscription:
         """
         return [*self.names, *(f"^({one}).*" for one in self.patterns)]
 
-    def unmatched(self, known: Iterable[str]) -> list[str]:
-        """Return the names and patterns that match none of these topics."""
-        topics = frozenset(name for name in known if not self._hides(name))
-        missing = [name for name in self.names if name not in topics]
-        return missing + [one for one in self.patterns if not any(map(re.compile(_python(one)).search, topics))]
-
-    def matched(self, known: Iterable[str]) -> set[str]:
-        """Return those of these topics that a pattern matches."""
-        patterns = [re.compile(_python(one)) for one in self.patterns]
-        return {name for name in known if any(one.search(name) for one in patterns) and not self._hides(name)}
+    def matches(self, known: Iterable[str]) -> dict[str, set[str]]:
+        """Return which of these topics each name and each pattern matches, in the order of names, then patterns."""
+        topics = {name for name in known if not self._hides(name)}
+        by_name = {name: topics & {name} for name in self.names}
+        return by_name | {one: set(filter(re.compile(_python(one)).search, topics)) for one in self.patterns}
 
     def _hides(self, name: str) -> bool:
         return any(re.fullmatch(_whole_names(one), name) for one in self.hidden)

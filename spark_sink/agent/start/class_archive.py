@@ -110,7 +110,7 @@ def java_options(*, default_heap: bool) -> str:
         ClusterError: there is no Java 17 or newer.
     """
     archive = spark_archive()
-    if not archive.is_file():  # whoever made it has looked at the version, which starts a JVM
+    if not archive.is_file():  # else the version was checked when the archive was made; a check starts a JVM
         find_java()
     return f"{_JVM} {_YOUNG if default_heap else ''} {using(archive)}"
 
