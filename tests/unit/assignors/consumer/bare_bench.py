@@ -40,9 +40,10 @@ class Bench:
         self.kind = kind
         self.protocol = protocol
         self.made: list[Any] = []
+        self.run = time.monotonic()  # the cluster remembers what an earlier run of the same case committed
 
     def make(self, **more: Any) -> Any:  # noqa: ANN401 -- either kind of consumer
-        """Create a consumer of a new group; None removes a property."""
+        """Create a consumer of a new group, or of this run's group of that name; None removes a property."""
         logger = more.pop("logger", None)
         api_version = more.pop("api_version", (2, 0))
         config = {
@@ -53,6 +54,8 @@ class Bench:
             "log_level": 0,
             **more,
         }
+        if "group.id" in more:
+            config["group.id"] = f"{more['group.id']}-{self.run}"
         if self.protocol == "consumer":
             config = {**config, **dict.fromkeys(SHORT), "group.protocol": "consumer"}
         mocked = isinstance(self.cluster, MockCluster)

@@ -198,7 +198,11 @@ def test_close_in_a_callback_is_refused_and_a_later_close_leaves(cluster: MockCl
     """It waited for the callback that waits for it; after that the member could not be closed, and kept its group."""
 
     async def body() -> None:
-        config = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": f"close-{protocol}", "log_level": 0}
+        config = {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": f"close-{protocol}-{time.monotonic()}",
+            "log_level": 0,
+        }
         classic: dict[str, Any] = {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)}}
         one = AIOGroupConsumer({**config, "group.protocol": protocol}, **(classic if protocol == "classic" else {}))
         refused: list[Any] = []
