@@ -18,7 +18,7 @@
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
 * `logical_offsets`: the offsets at which a partition may begin; `stored_offsets`: what a seek leaves to be committed.
-* `offset_commits`: Kafka commits in the order of their calls.
+* `commit_queue`: Kafka commits in the order of their calls.
 * `interruptions`: what a signal cannot leave half done; `background_calls`: calls of what has locks in Python;
   `leaving`: the end of a member.
 * `one_thread_at_a_time`: one call at a time, in one process.

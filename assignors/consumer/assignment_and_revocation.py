@@ -7,10 +7,10 @@ from typing import Final
 
 from assignors.clients.log_offsets import Offset
 from assignors.consumer.background_calls import call_apart
+from assignors.consumer.commit_queue import CommitQueue
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.manual_assignment import ManualAssignment
-from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.on_assign_choice import AssignChoice, check_assigned
 from assignors.consumer.program_callbacks import RunningCallback
 from assignors.consumer.rebalance_events import Kind

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from assignors.consumer.background_calls import start_thread
+from assignors.consumer.commit_queue import CommitQueue
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.rebalance_handling import Membership
 
 _IN_USE: "weakref.WeakSet[Fetching]" = weakref.WeakSet()

@@ -16,6 +16,7 @@ from assignors.consumer import split_configuration
 from assignors.consumer.broker_queries import BrokerQueries
 from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.client_callbacks import OwnedCallbacks
+from assignors.consumer.commit_queue import CommitQueue, CommitTimeout
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
 from assignors.consumer.consumer_errors import ArgumentError, ClosedConsumerError, ConsumerError
 from assignors.consumer.dropped_or_forked import leave_when_dropped, refuse_after_fork
@@ -23,7 +24,6 @@ from assignors.consumer.error_messages import TopicErrors
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.group_statistics import GroupStatistics
 from assignors.consumer.interruptions import PendingSteps
-from assignors.consumer.offset_commits import CommitQueue, CommitTimeout
 from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.partition_calls import PartitionCalls
 from assignors.consumer.program_callbacks import OnChange, ProgramCallbacks, check_callbacks

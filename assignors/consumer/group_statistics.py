@@ -7,9 +7,9 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_INVALID
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
+from assignors.consumer.commit_queue import CommitQueue
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.rebalance_handling import Membership
 from assignors.planner.topics_and_members import TopicPartition
 

@@ -8,10 +8,10 @@ from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset
+from assignors.consumer.commit_queue import CommitQueue
 from assignors.consumer.consumed_offsets import Progress, checked, kafka_partitions, key_of
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.on_assign_choice import begins_of
 from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.rebalance_handling import Membership

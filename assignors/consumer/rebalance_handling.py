@@ -12,6 +12,7 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.consumer.assignment_and_revocation import AssignedPartitions, Member
 from assignors.consumer.background_calls import call_apart
+from assignors.consumer.commit_queue import CommitQueue
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
 from assignors.consumer.error_messages import TopicErrors, refusals_as_messages
@@ -19,7 +20,6 @@ from assignors.consumer.fetching import Fetching
 from assignors.consumer.interruptions import Once, PendingSteps
 from assignors.consumer.leaving import Leaving
 from assignors.consumer.manual_assignment import ManualAssignment
-from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.poll_interval import ProgramAwake
 from assignors.consumer.program_callbacks import CallProgram, RunningCallback
 from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances

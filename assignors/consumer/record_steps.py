@@ -8,9 +8,9 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message
 
+from assignors.consumer.commit_queue import CommitQueue
 from assignors.consumer.error_messages import TopicErrors
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.program_callbacks import ProgramCallbacks
 from assignors.consumer.quick_step import TAKES_RECORDS, QuickStep

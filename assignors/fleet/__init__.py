@@ -7,7 +7,7 @@
 * `bounded_seats`: places topics on agents by rank, no agent above its bound.
 * `topic_placement`: which agents read which topics, a pure function.
 * `partition_shares`: even shares of a topic's partitions among its agents.
-* `shared_settings`: settings that all agents must share, and their differences.
+* `drifted_settings`: settings that all agents must share, and their differences.
 * `unreached_clusters`: clusters that an agent cannot reach, so that others read their topics.
 * `topic_zones`: a placement near the replicas of a topic.
 * `explanation`: why an agent reads a topic, and which agent is next.
@@ -32,6 +32,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.agents_view import Agent, View
     from assignors.fleet.agreed_workers import KnownWorkers, status_drift
     from assignors.fleet.cluster_topics import ClusterWatch, any_answers
+    from assignors.fleet.drifted_settings import declared_settings, settings_drift
     from assignors.fleet.explanation import Line, Place, explain
     from assignors.fleet.fleet_topic import FleetTopic, once_each
     from assignors.fleet.kafka_membership import KafkaMembers
@@ -39,7 +40,6 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.membership_contract import Members, Membership, Session, Standing, StaticMembers, Witness
     from assignors.fleet.partition_shares import PRESENT_DIVISION
     from assignors.fleet.redis_membership import RedisMembers
-    from assignors.fleet.shared_settings import declared_settings, settings_drift
     from assignors.fleet.source import Source
     from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
     from assignors.fleet.topic_placement import Balance, BalanceBy, Decision, decide
@@ -123,11 +123,11 @@ _MODULES = {
     "any_answers": "cluster_topics",
     "ask_ids": "topic_descriptions",
     "decide": "topic_placement",
-    "declared_settings": "shared_settings",
+    "declared_settings": "drifted_settings",
     "explain": "explanation",
     "lane_change": "lanes",
     "once_each": "fleet_topic",
-    "settings_drift": "shared_settings",
+    "settings_drift": "drifted_settings",
     "status_drift": "agreed_workers",
     "sight": "topic_descriptions",
     "with_zones": "topic_zones",

@@ -12,11 +12,11 @@ from assignors.fleet.agents_per_topic import FleetWorkers
 from assignors.fleet.agents_view import Agent, View
 from assignors.fleet.agreed_workers import KnownWorkers
 from assignors.fleet.cluster_topics import ClusterWatch
+from assignors.fleet.drifted_settings import WORKERS, settings_drift
 from assignors.fleet.fleet_topic import FleetTopic, once_each
 from assignors.fleet.hand_over import HandOver, await_successors
 from assignors.fleet.lanes import Lane, Lanes, computes_alike
 from assignors.fleet.membership_contract import Members, Membership, Standing
-from assignors.fleet.shared_settings import WORKERS, settings_drift
 from assignors.fleet.topic_descriptions import Sighting
 from assignors.fleet.topic_placement import Balance, Decision, decide
 from assignors.fleet.topic_zones import Zones, known_zones, with_zones, zones_of

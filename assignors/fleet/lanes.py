@@ -11,8 +11,8 @@ from typing import Final
 from assignors.errors import FleetError
 from assignors.fleet.agents_view import View
 from assignors.fleet.agreed_workers import numbers_agree
+from assignors.fleet.drifted_settings import WORKERS, declared_number, settings_drift
 from assignors.fleet.fleet_topic import FleetTopic
-from assignors.fleet.shared_settings import WORKERS, declared_number, settings_drift
 from assignors.hashing.hash import hash64
 
 _LANE: Final = ".lane-"

@@ -12,8 +12,8 @@ from dataclasses import replace
 from assignors.fleet.agents_view import Agent, View
 from assignors.fleet.agreed_workers import KnownValues, agreed_digest
 from assignors.fleet.bounded_seats import Ranking
+from assignors.fleet.drifted_settings import ZONES
 from assignors.fleet.fleet_topic import FleetTopic
-from assignors.fleet.shared_settings import ZONES
 from assignors.hashing.hash import hash64
 
 Zones = Mapping[str, tuple[str, ...]]

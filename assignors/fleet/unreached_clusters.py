@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from assignors.fleet.agents_view import Agent, View
+from assignors.fleet.drifted_settings import AWAY, UNKNOWN, declared_names
 from assignors.fleet.fleet_topic import FleetTopic
-from assignors.fleet.shared_settings import AWAY, UNKNOWN, declared_names
 
 _AFTER_S: Final = 15.0
 

@@ -23,7 +23,7 @@ from assignors.member.fatal_errors import OnRefused, Refusals
 from assignors.member.kafka_python_corrections import leave_although_static
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_listener import RebalanceListener
-from assignors.member.session_end import SessionEnd
+from assignors.member.session_timeout import SessionEnd
 from assignors.protocol.base_assignor import assignment_of
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 from assignors.claims import Claim, ClaimLostError, ClaimsAwayError, Visit
 from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic
-from spark_sink.claimed.end_of_once import Ending, StartBacklog
+from spark_sink.claimed.caught_up import Ending, StartBacklog
 from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_progress import JobProgress, Round
 from spark_sink.claimed.job_settings import ClaimedSettings

@@ -21,7 +21,7 @@ from assignors.errors import ClaimsAwayError, FleetError
 from assignors.fleet import Sighting, Source, ask_ids, sight
 from assignors.scaling import WorkersRecord
 from spark_sink.agent.progress_log import StartSteps
-from spark_sink.claimed.end_of_once import Ending
+from spark_sink.claimed.caught_up import Ending
 from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.claimed.job_metrics import JobMetrics

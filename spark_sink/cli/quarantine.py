@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from spark_sink.sink.dead_letters import Publisher
+    from spark_sink.sink.dead_letter_publisher import Publisher
     from spark_sink.sink.quarantine_replay import Repair
 
 _LARGEST = 2**63 - 1  # of the columns
@@ -176,7 +176,7 @@ def _rounds(properties: dict[str, str], topic: str, every_s: float | None, once:
     """Publish once, or until a signal; return the number of tables that were not read in the last round."""
     from spark_sink.cli._reachable import reach, reach_topic  # noqa: PLC0415 -- clients load slowly
     from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- as above
-    from spark_sink.sink.dead_letters import Publisher  # noqa: PLC0415 -- as above
+    from spark_sink.sink.dead_letter_publisher import Publisher  # noqa: PLC0415 -- as above
 
     reach(properties)
     reach_topic(properties, topic)
@@ -191,7 +191,7 @@ def _rounds(properties: dict[str, str], topic: str, every_s: float | None, once:
 
 
 def _publish(publisher: "Publisher", chosen: Tables, form: LogFormat) -> int:
-    from spark_sink.sink.dead_letters import Sent  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.dead_letter_publisher import Sent  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     tell = _log.info if form is LogFormat.JSON else typer.echo
     total, read, faults = Sent(0), 0, 0

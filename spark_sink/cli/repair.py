@@ -8,7 +8,7 @@ import typer
 from spark_sink.cli._tables import Address, Fleet, Storage, not_read, say_fault, tables
 
 if TYPE_CHECKING:
-    from spark_sink.lake.table_repair import Repaired
+    from spark_sink.lake.double_row_removal import Repaired
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +28,7 @@ def repair(  # noqa: PLR0913 -- each is a flag
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Remove rows that are in a table twice, in one commit a table; agents may run. Exit code 1 if some stay."""
-    from spark_sink.lake.table_repair import repair as remove_doubles  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.lake.double_row_removal import repair as remove_doubles  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     chosen = tables(table, fleet, None, storage)
     done: list[Repaired] = []

@@ -20,10 +20,10 @@
 * `compaction`: compacts small files, one writer at a time.
 * `file_rewrite`: chooses and compacts small files; rewrites a file without some of its rows.
 * `fenced_replacement`: replaces files in one commit, if all of them are still in the table.
-* `optimize_doubles`: finds files that an OPTIMIZE doubled, from the log only.
+* `files_doubled_by_optimize`: finds files that an OPTIMIZE doubled, from the log only.
 * `delta_files`: data files of a Delta table read one by one, and replaced without some of their rows.
-* `double_rows`: finds rows that are in a table twice.
-* `table_repair`: removes double rows from a table.
+* `double_row_search`: finds rows that are in a table twice.
+* `double_row_removal`: removes double rows from a table.
 * `overwriting_stores`: checks that an object store does not overwrite log entries.
 * `mistaken_addresses`: refuses addresses that mean another folder than their author thinks.
 * `storage_names`: refuses mistyped names of options of an object store or a catalog.

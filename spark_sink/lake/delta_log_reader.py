@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from deltalake import Transaction
 
 from spark_sink.errors import TableError, plain
-from spark_sink.lake.optimize_doubles import RewriteLineage
+from spark_sink.lake.files_doubled_by_optimize import RewriteLineage
 from spark_sink.lake.table_storage import Storage, filesystem, read_text
 
 OURS = "kafka-azimuth"  # in the metadata of each of our commits

@@ -20,7 +20,7 @@
 * `quarantine_version`: the records of a quarantine that are not published yet.
 * `dead_letter_records`: dead letters as Kafka records, in full or as a stub. Pure.
 * `dead_letter_progress`: the next offsets to publish, in a compacted topic.
-* `dead_letters`: publishes quarantined records to a Kafka topic.
+* `dead_letter_publisher`: publishes quarantined records to a Kafka topic.
 * `position_rewind`: sets positions back to the offsets of the rows, of a Delta table.
 * `iceberg_rewind`: the same of an Iceberg table, after a rollback.
 * `set_back_positions`: the positions that a rewind sets back. Pure.

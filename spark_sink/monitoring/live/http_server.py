@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from spark_sink.errors import OptionError
-from spark_sink.monitoring.live.http_access import OPEN, Access
+from spark_sink.monitoring.live.http_credentials import OPEN, Access
 
 log = logging.getLogger(__name__)
 

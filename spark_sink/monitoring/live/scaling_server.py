@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from spark_sink.monitoring.live.http_access import OPEN, Access
+from spark_sink.monitoring.live.http_credentials import OPEN, Access
 from spark_sink.monitoring.live.http_server import ReadOnly, Serving
 
 _MISSED_ROUNDS = 4

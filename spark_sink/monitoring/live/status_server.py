@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from spark_sink.monitoring.live.fleet_page import FLEET_PAGE
-from spark_sink.monitoring.live.http_access import OPEN, Access
+from spark_sink.monitoring.live.http_credentials import OPEN, Access
 from spark_sink.monitoring.live.http_server import ReadOnly, Serving
 from spark_sink.monitoring.live.page import PAGE
 from spark_sink.monitoring.live.status_metrics import StatusCollector

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import pytest
 
-from assignors.consumer import background_calls, leaving, offset_commits
+from assignors.consumer import background_calls, commit_queue, leaving
 from assignors.consumer.background_calls import BackgroundCalls, call_apart
+from assignors.consumer.commit_queue import CommitQueue, CommitTimeout
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.interruptions import Once, PendingSteps, at_once
 from assignors.consumer.leaving import Leaving
-from assignors.consumer.offset_commits import CommitQueue, CommitTimeout
 from tests.unit.assignors.consumer.interruption_points import Interrupter
 
 SPARED: Final = frozenset({__file__})
@@ -297,7 +297,7 @@ def test_a_long_callback_that_raises_is_not_the_end(monkeypatch: pytest.MonkeyPa
 
 def test_a_commit_that_does_not_end_is_left_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """As above, of the thread that commits."""
-    monkeypatch.setattr(offset_commits, "_LONGER_S", 0.05)
+    monkeypatch.setattr(commit_queue, "_LONGER_S", 0.05)
     member: Any = Stuck()
     commits = CommitQueue(None, lambda: 0.0)
     commits.commit_later(member, {("t", 0): 1})

@@ -15,7 +15,7 @@ from producer.testing import MockCluster
 from spark_sink.agent.progress_log import StartSteps
 from spark_sink.claimed import ClaimedSettings, Round, build
 from spark_sink.claimed import job_process as module
-from spark_sink.claimed.end_of_once import Ending
+from spark_sink.claimed.caught_up import Ending
 from spark_sink.errors import OptionError, TableError
 from spark_sink.fetch.consumer_properties import consumer_config
 from spark_sink.fleet.commit_counts import CommitCounts

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from assignors.claims import Picking
-from spark_sink.claimed import end_of_once, job_loop
-from spark_sink.claimed.end_of_once import Ending
+from spark_sink.claimed import caught_up, job_loop
+from spark_sink.claimed.caught_up import Ending
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.errors import TableError
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -99,7 +99,7 @@ def test_the_end_of_the_time_ends_it_between_two_rounds(stage: Stage) -> None:
 
 def test_a_topic_whose_table_refuses_ends_it_at_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The records of the others are read."""
-    monkeypatch.setattr(end_of_once, "_GIVE_UP_S", 0.3)
+    monkeypatch.setattr(caught_up, "_GIVE_UP_S", 0.3)
     world = Apart({TopicPartition("a", 0): 50, TopicPartition("bad", 0): 7}, step="commit")
     job, _ = Stage(world, f"sqlite:///{tmp_path}/claims.db").job(once=True, idle_s=0.01, picking=Picking(longest_s=0.1))
     assert run(job) is Ending.REFUSED
@@ -108,7 +108,7 @@ def test_a_topic_whose_table_refuses_ends_it_at_last(tmp_path: Path, monkeypatch
 
 def test_a_table_that_refuses_all_ends_it_at_last(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round fails as a whole."""
-    monkeypatch.setattr(end_of_once, "_GIVE_UP_S", 0.3)
+    monkeypatch.setattr(caught_up, "_GIVE_UP_S", 0.3)
     stage.world.error = TableError("read-only")
     job, _ = stage.job(once=True, idle_s=0.01)
     assert run(job) is Ending.REFUSED

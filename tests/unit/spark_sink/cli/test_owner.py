@@ -52,13 +52,12 @@ def test_bad_input_is_one_sentence(capsys: pytest.CaptureFixture[str], arguments
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(
-    ("stdin", "said"), [(None, "is closed"), (io.TextIOWrapper(io.BytesIO(b"a\xff")), "is not UTF-8")]
-)
+@pytest.mark.parametrize(("data", "said"), [(None, "is closed"), (b"a\xff", "is not UTF-8")])
 def test_lines_that_cannot_be_read_are_one_sentence(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stdin: io.TextIOWrapper | None, said: str
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: bytes | None, said: str
 ) -> None:
     """Standard input may be closed, or contain bytes that are not text."""
+    stdin = None if data is None else io.TextIOWrapper(io.BytesIO(data))
     monkeypatch.setattr(sys, "stdin", stdin)
     code, out, err = run(capsys, "-", "--nodes", "a")
     assert (code, out) == (2, "")

@@ -11,8 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 from spark_sink.formats.variant_type import VARIANT
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_log_reader import TransactionLog
+from spark_sink.lake.double_row_removal import repair
 from spark_sink.lake.foreign_parquet import with_times_of
-from spark_sink.lake.table_repair import repair
 from spark_sink.source.union_read.stored_tables import open_tables
 from tests.int96_files import rewrite_as_spark
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from spark_sink.errors import TableError
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.table_repair import repair
+from spark_sink.lake.double_row_removal import repair
 from spark_sink.lake.verification import verify
 from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.quarantine_replay import replay, waiting

@@ -18,10 +18,10 @@ from spark_sink.cli.quarantine import register
 from spark_sink.errors import ConflictError, OptionError, SchemaError, TableError
 from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.double_row_removal import repair
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
-from spark_sink.lake.table_repair import repair
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.quarantine_replay import Replayed, as_is, replay, waiting

@@ -15,8 +15,8 @@ from spark_sink.errors import OptionError, SchemaError, SparkSinkError, TableErr
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.fleet.unwritten_records import RecordBuffer
 from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
+from spark_sink.lake.double_row_removal import repair
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.lake.table_repair import repair
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink import topic_routes

@@ -11,8 +11,10 @@ import pytest
 from spark_sink.cli import main
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake import table_repair
+from spark_sink.lake import double_row_removal
 from spark_sink.lake.delta_table import TableSettings
+from spark_sink.lake.double_row_removal import Repaired
+from spark_sink.lake.double_row_removal import repair as repair_tables
 from spark_sink.lake.iceberg import compaction, file_replacement, snapshot_commit, stored_files
 from spark_sink.lake.iceberg.catalogs import identifier
 from spark_sink.lake.iceberg.compaction import compact
@@ -21,8 +23,6 @@ from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.landing import IcebergLanding
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_contract import Change, DataFile
-from spark_sink.lake.table_repair import Repaired
-from spark_sink.lake.table_repair import repair as repair_tables
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.iceberg_batches import Writer, bad_offsets, offsets
@@ -287,7 +287,7 @@ def test_a_catalog_that_fails_after_the_commit_fails_no_repair(tmp_path: Path, m
     def last(*given: object) -> bool:
         found = done(*given)  # type: ignore[arg-type]  # handed on
         monkeypatch.setattr(IcebergTable, "refresh", lambda _: pytest.fail("no answer"))
-        monkeypatch.setattr(table_repair, "_is_there", lambda *_: False)
+        monkeypatch.setattr(double_row_removal, "_is_there", lambda *_: False)
         return found
 
     monkeypatch.setattr(stored_files, "replace_files", last)

@@ -16,9 +16,9 @@ from spark_sink.lake import delta_files, fenced_replacement
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.double_row_removal import Repaired
+from spark_sink.lake.double_row_removal import repair as repair_tables
 from spark_sink.lake.file_rewrite import Rewrite, table_files, write_rewrite
-from spark_sink.lake.table_repair import Repaired
-from spark_sink.lake.table_repair import repair as repair_tables
 from spark_sink.lake.table_storage import filesystem
 from tests.unit.spark_sink.lake.deletion_vectors import delete_by_vector
 from tests.unit.spark_sink.sink.foreign_logs import commits

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from assignors import FencedError, MembershipError, NotOwnedError, Ownership
 from assignors.clients import Offset
-from assignors.consumer.offset_commits import CommitQueue, CommitTimeout, Offsets
+from assignors.consumer.commit_queue import CommitQueue, CommitTimeout, Offsets
 from assignors.planner.topics_and_members import TopicPartition
 
 OFFSETS = {("t", 0): 1}
@@ -110,7 +110,7 @@ def test_failures_without_on_commit_are_handed_back() -> None:
 def test_all_commits_of_a_close_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without brokers each would wait for 20 s, and close() for all of them."""
     now = 100.0
-    monkeypatch.setattr("assignors.consumer.offset_commits.time.monotonic", lambda: now)
+    monkeypatch.setattr("assignors.consumer.commit_queue.time.monotonic", lambda: now)
     timeout = CommitTimeout()
     assert timeout() == 20
     timeout.begin_closing()

@@ -3,7 +3,7 @@
 import pytest
 
 from assignors.fleet import FleetTopic
-from spark_sink.claimed.end_of_once import Ending, StartBacklog
+from spark_sink.claimed.caught_up import Ending, StartBacklog
 from spark_sink.errors import TableError
 from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.ranges.batch_offset import TopicPartition

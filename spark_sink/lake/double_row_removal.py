@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_files import DeltaFiles
-from spark_sink.lake.double_rows import DoubleRows, find_doubles
+from spark_sink.lake.double_row_search import DoubleRows, find_doubles
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.rollback_detection import REPAIR
 from spark_sink.lake.iceberg.stored_files import IcebergFiles
