@@ -59,16 +59,22 @@ class BrokerQueries:
         self._check_usable()
         wanted = checked(partitions)
         member = self._membership.member
-        if member is None or isinstance(member, ManualAssignment):
-            client: Any = self._fetching.client
-            outside: list[KafkaPartition] = client.committed(wanted, timeout=timeout)
-            return outside
+        if member is None or isinstance(member, ManualAssignment) or _ends(member):
+            return self._committed_outside(wanted, timeout)
         keys = [key_of(one) for one in wanted]
         try:
             found = call_apart(partial(member.committed_with_metadata, keys, _COMMITTED_S if timeout < 0 else timeout))
         except MembershipError as error:
+            if _ends(member):  # another thread has unsubscribed meanwhile
+                return self._committed_outside(wanted, timeout)
             raise consumer_error(error) from error
         return with_offsets([KafkaPartition(*key) for key in keys], found)
+
+    def _committed_outside(self, wanted: list[KafkaPartition], timeout: float) -> list[KafkaPartition]:
+        """Ask the coordinator without a membership."""
+        client: Any = self._fetching.client
+        found: list[KafkaPartition] = client.committed(wanted, timeout=timeout)
+        return found
 
     def ownership(self) -> Ownership:
         """Return the present partitions and generation of the member."""
@@ -149,3 +155,7 @@ class BrokerQueries:
         self._check_usable()
         found: list[KafkaPartition] = self._fetching.client.offsets_for_times(checked(partitions), timeout=timeout)
         return found
+
+
+def _ends(member: object) -> bool:
+    return isinstance(member, BrokerAssignedMember) and member.ends

@@ -186,6 +186,11 @@ class BrokerAssignedMember:
         self.close()
 
     @property
+    def ends(self) -> bool:
+        """Whether it closes or has failed: it answers no request any more."""
+        return self._ended.is_set() or self._cell.failed is not None
+
+    @property
     def fatal(self) -> bool:
         """Whether a new member would fail, too: missing rights, wrong settings, or a newer member with its id."""
         error = self._cell.failed

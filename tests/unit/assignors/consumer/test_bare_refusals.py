@@ -135,6 +135,34 @@ def _commits_refused(code: int, bench: Bench) -> Any:  # noqa: ANN401 -- as abov
     return [raised, accepted, plain(one.committed([at(0), at(1)], 10))]
 
 
+def _asked_after_the_end(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """The broker ends the membership for good: the group's offsets can still be read."""
+    cluster = _mocked(bench)
+    one, _ = bench.joined()
+    one.commit(offsets=[at(0, 5)], asynchronous=False)
+    cluster.fail(HEARTBEAT_OF_BROKER, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    until = time.monotonic() + PATIENCE_S
+    try:
+        while (ended := attempt(lambda: one.poll(0.05))) is None or not (isinstance(ended, Raised) or ended.error()):
+            assert time.monotonic() < until
+    finally:
+        cluster.fail(HEARTBEAT_OF_BROKER, 0)
+    return plain(one.committed([at(0), at(1)], 10))
+
+
+def _asked_beside_the_end(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Another thread unsubscribes meanwhile."""
+    one, _ = bench.joined()
+    one.commit(offsets=[at(0, 5)], asynchronous=False)
+    other = threading.Thread(target=one.unsubscribe)
+    other.start()
+    found: list[Any] = []
+    while other.is_alive() or not found:
+        found.append(plain(one.committed([at(0), at(1)], 10)))
+    other.join()
+    return set(map(tuple, found))
+
+
 def _named(kind: str, code: int) -> str:
     return f"{kind} {KafkaError(code).name()}"
 
@@ -171,12 +199,19 @@ BROKER_ASSIGNED: Final[dict[str, Case]] = {
     _named("heartbeat", code): partial(_refused_at_first, HEARTBEAT_OF_BROKER, code)
     for code in (KafkaError.TOPIC_AUTHORIZATION_FAILED, *SILENT)
 }
+ASKED: Final[dict[str, Case]] = {"after the end": _asked_after_the_end, "beside the end": _asked_beside_the_end}
 
 
 @pytest.mark.parametrize("name", _apart(BROKER_ASSIGNED))
 def test_both_consumers_do_the_same_where_the_broker_assigns(cluster: MockCluster, name: str) -> None:
     """The member is librdkafka's there, and its errors reach the program as well."""
     check(BROKER_ASSIGNED[name], cluster, "consumer")
+
+
+@pytest.mark.parametrize("name", list(ASKED))
+def test_offsets_of_a_group_can_be_read_when_the_membership_ends(cluster: MockCluster, name: str) -> None:
+    """The call raised the end of the member, which has nothing to do with what was committed."""
+    check(ASKED[name], cluster, "consumer")
 
 
 def test_a_refused_member_hears_once_asks_seldom_and_closes_at_once(cluster: MockCluster) -> None:
