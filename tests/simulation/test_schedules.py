@@ -31,7 +31,7 @@ def test_promises_hold_in_the_first_schedules() -> None:
     _run(0, _QUICK)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_promises_hold_in_a_thousand_schedules() -> None:
     """As many as find every mutant below."""
     _run(_QUICK, _ENOUGH)

@@ -77,6 +77,7 @@ def _went_on(cluster: Cluster, topic: str, before: int, process: "subprocess.Pop
     return len(committed(cluster, topic)) > before or process.poll() == 0
 
 
+@pytest.mark.slow
 def test_each_record_is_published_once_although_publishers_are_killed(
     cluster: Cluster, topic: MakeTopic, tmp_path: Path
 ) -> None:

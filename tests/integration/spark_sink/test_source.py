@@ -215,6 +215,7 @@ def test_a_batch_that_was_not_finished_is_replayed_with_its_own_ranges(
     assert (found.rows, found.duplicates, found.missing) == (150, 0, 0)
 
 
+@pytest.mark.slow
 def test_two_queries_share_the_partitions_and_take_over(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, admin: AdminClient
 ) -> None:

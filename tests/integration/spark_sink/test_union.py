@@ -123,7 +123,7 @@ def _live_fleet(name: str, root: Path, cluster: Cluster) -> tuple[str, str, dict
 @pytest.mark.parametrize(
     "name",
     [
-        "union-delta-raw",
+        pytest.param("union-delta-raw", marks=pytest.mark.slow),
         "union-iceberg-json",
         pytest.param("union-delta-json", marks=pytest.mark.slow),
         pytest.param("union-iceberg-raw", marks=pytest.mark.slow),

@@ -15,7 +15,7 @@ SECONDS = float(os.environ.get("AZIMUTH_CLAIMS_SECONDS", "10"))
 
 @pytest.mark.parametrize(
     "way",
-    ["sqlite", *(pytest.param(one, marks=pytest.mark.slow) for one in ("postgresql", "mariadb", "mariadb-two-steps"))],
+    [pytest.param(one, marks=pytest.mark.slow) for one in ("sqlite", "postgresql", "mariadb", "mariadb-two-steps")],
     indirect=True,
 )
 def test_no_epoch_has_two_holders_and_no_zombie_commits(way: Way, tmp_path: Path) -> None:

@@ -131,6 +131,7 @@ def test_a_signal_ends_a_run_with_3_or_0(cluster: Cluster, tmp_path: Path, name:
     assert not jobs.held()
 
 
+@pytest.mark.slow
 def test_a_topic_whose_table_refuses_is_1(cluster: Cluster, tmp_path: Path, name: str) -> None:
     """The others are read."""
     jobs = Crontab(name, tmp_path, cluster, "{topic}")

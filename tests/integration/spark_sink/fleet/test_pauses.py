@@ -34,6 +34,7 @@ def azimuth(*arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_paused_topic_stays_unread_also_after_a_restart(cluster: Cluster, tmp_path: Path, name: str) -> None:
     """Agents follow the pause within seconds, the status and the lag show it, and all records arrive in the end."""
     topics = [f"{name}.a", f"{name}.b"]
