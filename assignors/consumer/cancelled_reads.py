@@ -6,6 +6,7 @@ from concurrent.futures import Executor, Future
 
 from confluent_kafka import Message
 
+from assignors.consumer.background_calls import start_thread
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.one_thread_at_a_time import CallGate
 
@@ -72,12 +73,14 @@ class AwaitedTake:
                 self._fetching.ahead.interrupt()  # ends the wait for records
                 return
         if not self._found:
-            self._settle()
+            # Without the gate: the event loop would wait for a call whose callback waits for the event loop.
+            self._fetching.in_hand.release(self._found)
+            self.settled.set_result(None)
             return
         try:
             executor.submit(self._settle)
-        except RuntimeError:  # the pool has ended, and the consumer with it
-            self._settle()
+        except RuntimeError:  # the pool has ended
+            start_thread(self._settle, "group-consumer-settle")
 
     def _settle(self) -> None:
         try:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -167,6 +168,58 @@ def test_a_call_in_a_callback_does_not_wait_for_the_cancelled_call_that_runs_it(
 
     assert offsets(asyncio.run(run())) == ALL
     assert seen == [3]
+
+
+async def _until_it_is_over(one: AIOGroupConsumer, heard: list[str], found: list[Any]) -> None:
+    async with asyncio.timeout(20):
+        while heard != ["begin", "end"]:
+            with contextlib.suppress(TimeoutError):
+                found += await asyncio.wait_for(one.consume(1, 0.1), 0.2)
+
+
+@pytest.mark.parametrize("name", ["on_assign", "on_revoke", "on_commit", "error_cb"])
+def test_calls_that_are_cancelled_beside_a_slow_callback_do_not_stop_the_event_loop(
+    mock: MockCluster, name: str
+) -> None:
+    """A second cancelled call waited in the event loop for the call whose callback waits for the event loop."""
+    heard: list[str] = []
+
+    async def slow(*_: object) -> None:
+        heard.append("begin")
+        await asyncio.sleep(0.8)
+        heard.append("end")
+
+    async def run(executor: ThreadPoolExecutor) -> None:
+        one = made(mock, executor, **({name: slow} if name in {"on_commit", "error_cb"} else {}))
+        await one.subscribe(["t"], **({name: slow} if name in {"on_assign", "on_revoke"} else {}))
+        found: list[Any] = []
+        if name == "on_assign":
+            await _until_it_is_over(one, heard, found)
+        found += await one.consume(1, 20)
+        if name == "on_revoke":
+            leaving = asyncio.create_task(one.unsubscribe())
+        elif name == "on_commit":
+            await one.commit(asynchronous=True)
+        elif name == "error_cb":
+            mock.down(1)
+        await _until_it_is_over(one, heard, found)
+        if name == "on_revoke":
+            await leaving
+        elif name == "error_cb":
+            mock.up(1)
+        else:
+            await rest(one, found)
+            assert offsets(found) == ALL
+        await one.close()
+
+    def ended() -> None:
+        with ThreadPoolExecutor(4) as executor:
+            asyncio.run(run(executor))
+        ends.set()
+
+    ends = threading.Event()
+    threading.Thread(target=ended, daemon=True).start()
+    assert ends.wait(60), heard
 
 
 async def in_hand(one: AIOGroupConsumer) -> asyncio.Task[list[Any]]:
