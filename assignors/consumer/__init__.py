@@ -15,6 +15,8 @@
 * `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next;
   `records_in_hand`: those on their way to the program; `poll_interval`: whether the program polls;
   `positions_before_call`: where partitions stood before a call whose records a signal drops.
+* `client_callbacks`: the callbacks of the configuration, as `error_cb`; `group_statistics`: the part of the group in a
+  report of `stats_cb`.
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
 * `logical_offsets`: the offsets at which a partition may begin; `stored_offsets`: what a seek leaves to be committed.

@@ -1,6 +1,7 @@
 """`AIOGroupConsumer`: a group consumer whose calls are awaited."""
 
 import asyncio
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
@@ -59,6 +60,9 @@ class AIOGroupConsumer(AIOConsumer):
         config = dict(consumer_conf)
         callbacks.wrap_common_callbacks(loop, config)
         callbacks.wrap_conf_callback(loop, config, "on_commit")
+        for name, wrapped in config.items():
+            if wrapped is not consumer_conf[name] and callable(wrapped):
+                config[name] = self._letting_in(wrapped)
         self._group_consumer = GroupConsumer(config, assignors=assignors, member=member)
         consumer: Any = self._group_consumer
         self._consumer = consumer  # has all methods of the base class's consumer
@@ -90,6 +94,23 @@ class AIOGroupConsumer(AIOConsumer):
                 self._closed = True
                 if self._owns_executor:
                     await asyncio.get_running_loop().run_in_executor(None, self.executor.shutdown, True)  # noqa: FBT003 -- wait
+
+    def _wrap_callback(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:  # noqa: ANN401 -- as the base class
+        return self._letting_in(super()._wrap_callback(*args, **kwargs))
+
+    def _letting_in(self, callback: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function of a thread that calls this one, and lets the calls that it makes enter the gate."""
+        consumer = weakref.ref(self)  # a dropped consumer ends
+
+        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- any callback's
+            if (now := consumer()) is None:
+                return callback(*args, **kwargs)
+            gate = now._group_consumer._gate  # noqa: SLF001 -- as below
+            del now
+            with gate.callback():
+                return callback(*args, **kwargs)
+
+        return call
 
     async def traffic(self) -> ReceivedTraffic:
         """Return what was received so far, as `GroupConsumer.traffic`."""

@@ -1,12 +1,14 @@
 """The queries of a consumer: its position, its membership, and metadata of the brokers."""
 
 import struct
+import time
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from assignors.clients.log_offsets import OffsetWithMetadata
 from assignors.consumer.background_calls import call_apart
 from assignors.consumer.consumed_offsets import checked, key_of, with_offsets
 from assignors.consumer.consumer_errors import consumer_error
@@ -18,9 +20,13 @@ from assignors.consumer.received_bytes import ReceivedBytes
 from assignors.consumer.split_configuration import Configuration
 from assignors.errors import MembershipError
 from assignors.member.broker_assigned_member import BrokerAssignedMember
+from assignors.member.broker_assigned_offsets import read_committed
+from assignors.member.group_member import GroupMember
 from assignors.member.ownership import Ownership
+from assignors.planner.topics_and_members import TopicPartition
 
 _COMMITTED_S: Final = 20.0
+_LEAST_S: Final = 1.0  # after a request that had used the time up
 _GROUP_METADATA: Final = b"CGMDv2:"
 
 
@@ -59,22 +65,29 @@ class BrokerQueries:
         self._check_usable()
         wanted = checked(partitions)
         member = self._membership.member
-        if member is None or isinstance(member, ManualAssignment) or _ends(member):
-            return self._committed_outside(wanted, timeout)
+        if member is None or isinstance(member, ManualAssignment):
+            client: Any = self._fetching.client
+            outside: list[KafkaPartition] = client.committed(wanted, timeout=timeout)
+            return outside
         keys = [key_of(one) for one in wanted]
         try:
-            found = call_apart(partial(member.committed_with_metadata, keys, _COMMITTED_S if timeout < 0 else timeout))
+            found = self._offsets_of_group(member, keys, _COMMITTED_S if timeout < 0 else timeout)
         except MembershipError as error:
-            if _ends(member):  # another thread has unsubscribed meanwhile
-                return self._committed_outside(wanted, timeout)
             raise consumer_error(error) from error
         return with_offsets([KafkaPartition(*key) for key in keys], found)
 
-    def _committed_outside(self, wanted: list[KafkaPartition], timeout: float) -> list[KafkaPartition]:
-        """Ask the coordinator without a membership."""
-        client: Any = self._fetching.client
-        found: list[KafkaPartition] = client.committed(wanted, timeout=timeout)
-        return found
+    def _offsets_of_group(
+        self, member: GroupMember | BrokerAssignedMember, keys: list[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, OffsetWithMetadata]:
+        """Ask through the membership; where it closes or has failed, without it."""
+        until = time.monotonic() + timeout_s
+        if not member.ends:
+            try:
+                return call_apart(partial(member.committed_with_metadata, keys, timeout_s))
+            except (MembershipError, RuntimeError):  # RuntimeError: kafka-python's client was closed meanwhile
+                if not member.ends:
+                    raise
+        return read_committed(self._fetching.client, keys, max(_LEAST_S, until - time.monotonic()))
 
     def ownership(self) -> Ownership:
         """Return the present partitions and generation of the member."""
@@ -155,7 +168,3 @@ class BrokerQueries:
         self._check_usable()
         found: list[KafkaPartition] = self._fetching.client.offsets_for_times(checked(partitions), timeout=timeout)
         return found
-
-
-def _ends(member: object) -> bool:
-    return isinstance(member, BrokerAssignedMember) and member.ends

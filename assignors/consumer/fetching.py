@@ -228,9 +228,11 @@ class Fetching:
 
     def put_back(self, messages: Iterable[Message]) -> None:
         """Deliver these again and do not count them as delivered: the program has not seen them."""
-        for key, at in first_offsets(messages).items():
-            if key in self._begun:
-                self._restart(key, at)
+        first = {key: at for key, at in first_offsets(messages).items() if key in self._begun}
+        # Another call may have put back earlier records of these partitions.
+        present = self._taken(first)
+        for key, at in first.items():
+            self._restart(key, min(at, present.get(key, at)))
 
     def _put_back_dropped(self, messages: Iterable[Message]) -> None:
         """As `put_back`, also with the records that librdkafka's client dropped because a signal came."""
@@ -253,11 +255,15 @@ class Fetching:
                 self._restart(key, at)
 
     def take_back(self, messages: list[Message]) -> None:
-        """Let the next call return these; only those of paused partitions are fetched again."""
+        """Let the next call return these; only those of paused partitions are fetched again.
+
+        Later records of the same partitions that other calls have in hand come after these, so they go back, too.
+        """
         read = self._begun.keys() - self._paused
-        self.put_back(one for one in messages if key_of_message(one) in self._paused)
-        if kept := [one for one in messages if one.error() is not None or key_of_message(one) in read]:
-            self.ahead.put_first(kept)
+        returned = [*messages, *self.in_hand.withdraw(messages)]
+        self.put_back(one for one in returned if key_of_message(one) in self._paused)
+        if kept := [one for one in returned if one.error() is not None or key_of_message(one) in read]:
+            self.ahead.put_back(kept)
 
     def check_ahead(self, owned: Ownership) -> None:
         """Drop the records read ahead of partitions that are no longer owned."""

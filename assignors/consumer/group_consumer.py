@@ -315,8 +315,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
         def take(found: list[Message], given_up: Callable[[], bool]) -> None:
             until, done = self._until("consume()", timeout, time.monotonic()), False
-            while not done and not given_up():
-                _, done = self._steps.consume(found.extend, len(found), most, until)
+            while not done:
+                _, done = self._steps.consume(found.extend, len(found), most, until, given_up)
 
         return AwaitedTake(self._fetching, self._gate, take)
 

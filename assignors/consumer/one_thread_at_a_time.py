@@ -4,8 +4,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from confluent_kafka import cimpl
@@ -74,6 +74,10 @@ class CallGate:
         # confluent-kafka sets an identity for each call of asyncio, which its callbacks inherit in any thread.
         return self._of_tasks if cimpl._reentry_identity_var.get() else self._of_threads  # noqa: SLF001
 
+    def callback(self) -> AbstractContextManager[None]:
+        """Return the context in which a call of asyncio runs a callback: calls of the callback may enter."""
+        return self._of_tasks.callback()
+
     def step(self) -> AbstractContextManager[object]:
         """Return the context of a step of `poll` or `consume`; as `turn`."""
         thread = threading.get_ident()
@@ -122,23 +126,57 @@ class _ThreadTurn:
 
 
 class _TaskTurn:
-    """A call of asyncio, which runs in a thread of a pool, where no signal comes."""
+    """A call of asyncio, which runs in a thread of a pool, where no signal comes.
+
+    Calls that a callback makes have the identity of the call that runs it, and run in other threads. A callback may end
+    before such a call, if it does not await it to its end. The thread that holds the gate then waits for that call, and
+    its later steps wait for the gate, as any other call does.
+    """
 
     def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
         self._enter = enter
         self._leave = leave
+        self._changed = threading.Condition()
         self._identity = 0
+        self._holder = 0
         self._depth = 0
+        self._callbacks = 0
+        self._of_callbacks = 0
 
     def __enter__(self) -> None:
-        identity = cimpl._reentry_identity_var.get()  # noqa: SLF001 -- see CallGate
-        if self._identity != identity:
-            self._enter()
-            self._identity = identity
-        self._depth += 1
+        identity, thread = cimpl._reentry_identity_var.get(), threading.get_ident()  # noqa: SLF001 -- see CallGate
+        with self._changed:
+            if thread == self._holder:
+                self._depth += 1
+                return
+            if self._callbacks and self._identity == identity:
+                self._of_callbacks += 1
+                return
+        self._enter()
+        with self._changed:
+            self._identity, self._holder, self._depth = identity, thread, 1
 
     def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self._identity = 0
-            self._leave()
+        with self._changed:
+            if threading.get_ident() != self._holder:
+                self._of_callbacks -= 1
+                self._changed.notify_all()
+                return
+            self._depth -= 1
+            if self._depth:
+                return
+            self._identity = self._holder = 0
+        self._leave()
+
+    @contextmanager
+    def callback(self) -> Iterator[None]:
+        """Let the calls of a callback in, until it has ended and they have left."""
+        with self._changed:
+            self._callbacks += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._callbacks -= 1
+                while self._of_callbacks and threading.get_ident() == self._holder:
+                    self._changed.wait()

@@ -113,6 +113,10 @@ class ReadAhead:
         """Make `poll` return these before all others."""
         self._replace(lambda held: [*messages, *held])
 
+    def put_back(self, messages: list[Message]) -> None:
+        """Make `poll` return these again before all others, but none before an earlier record of its partition."""
+        self._replace(lambda held: in_order([*messages, *held]))
+
     def put_last(self, messages: list[Message]) -> None:
         """Make these the last records, and with batches the last batch."""
         if messages and self.batch_size:
@@ -157,3 +161,20 @@ def first_offsets(messages: Iterable[Message]) -> dict[TopicPartition, int]:
         if one.error() is None:
             found.setdefault(key_of_message(one), int(one.offset() or 0))
     return found
+
+
+def in_order(messages: list[Message]) -> list[Message]:
+    """Return the same messages; those of a partition have the same places, in the order of their offsets.
+
+    An end of a partition is after its records; errors stay where they are.
+    """
+    of_partitions: dict[TopicPartition, list[int]] = {}
+    for place, one in enumerate(messages):
+        if is_read(one):
+            of_partitions.setdefault(key_of_message(one), []).append(place)
+    ordered = list(messages)
+    for places in of_partitions.values():
+        by_offset = sorted((messages[place] for place in places), key=lambda one: int(one.offset() or 0))
+        for place, one in zip(places, by_offset, strict=True):
+            ordered[place] = one
+    return ordered

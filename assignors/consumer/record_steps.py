@@ -34,6 +34,10 @@ _NO_WAIT: Final = (0.0,)
 _LISTEN_S: Final = 0.2
 
 
+def _never() -> bool:
+    return False
+
+
 class RecordSteps:
     """One call takes one step after the other, until it has records or its time is up.
 
@@ -104,12 +108,22 @@ class RecordSteps:
             self._fetching.callbacks.raise_caught()
             return time.monotonic() >= until
 
-    def consume(self, add: Callable[[list[Message]], object], had: int, most: int, until: float) -> tuple[int, bool]:
+    def consume(
+        self,
+        add: Callable[[list[Message]], object],
+        had: int,
+        most: int,
+        until: float,
+        given_up: Callable[[], bool] = _never,
+    ) -> tuple[int, bool]:
         """Add a list of records to the `had` ones of the call; return how many it has, and whether it is complete.
 
-        The list is added in the step itself: a signal at its end would lose what it returns.
+        The list is added in the step itself: a signal at its end would lose what it returns. `given_up` returns whether
+        nobody waits for the call any more.
         """
         with self._gate.step():
+            if given_up():  # while it waited for the gate
+                return had, True
             self._callbacks.refuse("consume()")
             if had and self._membership.closed:  # close() in another thread committed these as delivered
                 return had, True
@@ -119,7 +133,9 @@ class RecordSteps:
                 self._serve_if_due(now)
             self._read_ahead(now, most, had)
             found = self._ahead.next_batch() if not had and self._ahead.batch_size == most else []
-            if found or (found := self._fetching.take(most - had, self._waits_s(now, until), self._membership.owned)):
+            if found or (
+                found := self._fetching.take(most - had, self._waits_s(now, until, given_up), self._membership.owned)
+            ):
                 add(found)
                 self._delivered_at = now
             had += len(found)
@@ -143,14 +159,17 @@ class RecordSteps:
         else:
             self._fetching.read_ahead(ahead, _NO_WAIT, self._membership.owned)
 
-    def _waits_s(self, now: float, until: float) -> Iterator[float]:
+    def _waits_s(self, now: float, until: float, given_up: Callable[[], bool] = _never) -> Iterator[float]:
         """Yield the waits of the steps, until the time is up, or this or another thread has work.
 
         An idle program runs only these steps, so they wake up only 3 times a second.
         """
         if now < self._commit_at < until:
             until = self._commit_at
-        yield 0.0 if self._membership.changes else self._step_s(now, until)
+        # Who gives a call up interrupts it, and this step may have cleared that already.
+        yield 0.0 if self._membership.changes or given_up() else self._step_s(now, until)
+        if given_up():
+            return
         while (now := time.monotonic()) < until and not (self._ahead.interrupted or self._gate.waited_for):
             self._ahead.polled()
             yield self._step_s(now, until)

@@ -1,5 +1,7 @@
 """Records on their way to the program: they have left the read-ahead, and the program may not get them."""
 
+import itertools
+import math
 import threading
 from collections import deque
 from collections.abc import Collection, Iterable
@@ -66,6 +68,21 @@ class RecordsInHand:
             for held in self._lists.values():
                 held[:] = [one for one in held if not is_read(one) or key_of_message(one) not in partitions]
         return {key: at for key, at in first.items() if key in partitions}
+
+    def withdraw(self, messages: list[Message]) -> list[Message]:
+        """Remove from all lists but this one the later records of its partitions, and return them."""
+        first = first_offsets(messages)
+
+        def is_later(one: Message) -> bool:
+            return is_read(one) and int(one.offset() or 0) >= first.get(key_of_message(one), math.inf)
+
+        withdrawn: list[Message] = []
+        with self._lock:
+            for held in self._lists.values():
+                if held is not messages:
+                    withdrawn += filter(is_later, held)
+                    held[:] = itertools.filterfalse(is_later, held)
+        return withdrawn
 
 
 def _least(offsets: Iterable[Iterable[tuple[TopicPartition, int]]]) -> dict[TopicPartition, int]:

@@ -6,6 +6,7 @@
 * `fatal_errors`: errors that end a membership, and those after which it tries again.
 * `rebalance_listener`: passes rebalances on; `callback_thread`: runs the callbacks outside the event loop.
 * `ownership`: the partitions of a member, as a value.
+* `session_timeout`: the partitions are lost when the coordinator has not answered for a session.
 * `member_commits`: Kafka commits under the member's generation.
 * `broker_assigned_member`: `BrokerAssignedMember`: the same interface where the broker assigns (KIP-848).
 * `broker_assigned_offsets`: its commits; `broker_assigned_errors`: its errors.

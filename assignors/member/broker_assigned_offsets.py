@@ -72,26 +72,8 @@ class BrokerAssignedOffsets:
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, OffsetWithMetadata]:
-        """Return the offsets that the group has committed; partitions without one are left out.
-
-        Raises:
-            MembershipError: the coordinator did not answer in time, or refused.
-        """
-        asked = [KafkaPartition(*key) for key in partitions]
-        try:
-            found = self._consumer.committed(asked, timeout=timeout_s) if asked else []
-        except KafkaException as error:
-            raise MembershipError(f"the offsets of {len(asked)} partitions could not be read: {error}") from error
-        if refused := next((one.error for one in found if one.error is not None), None):
-            text = f"the offsets of {len(asked)} partitions could not be read: {refused}"
-            raise MembershipError(text) from KafkaException(refused)
-        return {
-            (one.topic, one.partition): OffsetWithMetadata(
-                one.offset, one.metadata or "", -1 if one.leader_epoch is None else one.leader_epoch
-            )
-            for one in found
-            if one.offset >= 0
-        }
+        """As `read_committed`."""
+        return read_committed(self._consumer, partitions, timeout_s)
 
     def _refused(self, error: KafkaError, count: int) -> MembershipError:
         if error.code() in _FENCED:
@@ -100,6 +82,31 @@ class BrokerAssignedOffsets:
                 "partitions have another owner"
             )
         return MembershipError(f"{count} offsets were not committed: {error.str()}")
+
+
+def read_committed(
+    client: Consumer, partitions: Iterable[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, OffsetWithMetadata]:
+    """Return the offsets that the client's group has committed; partitions without one are left out.
+
+    Raises:
+        MembershipError: the coordinator did not answer in time, or refused.
+    """
+    asked = [KafkaPartition(*key) for key in partitions]
+    try:
+        found = client.committed(asked, timeout=timeout_s) if asked else []
+    except KafkaException as error:
+        raise MembershipError(f"the offsets of {len(asked)} partitions could not be read: {error}") from error
+    if refused := next((one.error for one in found if one.error is not None), None):
+        text = f"the offsets of {len(asked)} partitions could not be read: {refused}"
+        raise MembershipError(text) from KafkaException(refused)
+    return {
+        (one.topic, one.partition): OffsetWithMetadata(
+            one.offset, one.metadata or "", -1 if one.leader_epoch is None else one.leader_epoch
+        )
+        for one in found
+        if one.offset >= 0
+    }
 
 
 def _with_offsets(offsets: Mapping[TopicPartition, Offset]) -> list[KafkaPartition]:

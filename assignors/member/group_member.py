@@ -211,6 +211,11 @@ class GroupMember:
         return isinstance(self._cell.failed, FATAL)
 
     @property
+    def ends(self) -> bool:
+        """Whether it closes or has failed: it answers no request for offsets any more."""
+        return self._closed or self._cell.failed is not None
+
+    @property
     def failed(self) -> BaseException | None:
         """The error that ended the membership, None while it continues."""
         return self._cell.failed

@@ -53,7 +53,7 @@ class Ownership:
             more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
             raise NotOwnedError(
                 f"this member does not own {topic!r} partition {partition}{more}: "
-                "nothing was committed; commit in on_revoked, before it returns"
+                "nothing was committed; commit before its revocation ends, at the latest in the callback"
             )
 
     def _changed(self, **values: object) -> "Ownership":

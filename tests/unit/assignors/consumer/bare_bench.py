@@ -54,7 +54,7 @@ class Bench:
             "log_level": 0,
             **more,
         }
-        if "group.id" in more:
+        if more.get("group.id") is not None:
             config["group.id"] = f"{more['group.id']}-{self.run}"
         if self.protocol == "consumer":
             config = {**config, **dict.fromkeys(SHORT), "group.protocol": "consumer"}

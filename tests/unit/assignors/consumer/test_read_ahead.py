@@ -4,11 +4,11 @@ import itertools
 import operator
 from typing import Any
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.consumer.read_ahead import ReadAhead, first_offsets
+from assignors.consumer.read_ahead import ReadAhead, first_offsets, in_order, is_read, key_of_message
 from producer.testing import MockCluster
 from tests.records import offsets
 from tests.unit.assignors.conftest import RECORDS, consumer
@@ -23,6 +23,28 @@ _STEPS = st.one_of(
     st.tuples(st.just("put_first"), st.integers(0, 3)),
     st.tuples(st.just("clear")),
 )
+
+
+_PLACES = st.tuples(st.integers(0, 2), st.integers(0, 30), st.booleans())
+
+
+@given(st.lists(_PLACES, max_size=30, unique_by=lambda one: one[:2]))
+def test_records_in_order_are_the_same_and_each_partition_keeps_its_places(places: list[tuple[int, int, bool]]) -> None:
+    """Errors, which belong to no position, stay where they are."""
+    error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    given_ = [
+        Message(topic="t", partition=partition, offset=at, error=error if fails else None)
+        for partition, at, fails in places
+    ]
+    found = in_order(given_)
+    assert [(key_of_message(one), is_read(one)) for one in found] == [
+        (key_of_message(one), is_read(one)) for one in given_
+    ]
+    assert sorted(map(id, found)) == sorted(map(id, given_))
+    for partition in range(3):
+        ordered = [one.offset() for one in found if is_read(one) and one.partition() == partition]
+        assert ordered == sorted(ordered, key=lambda at: at or 0)
+    assert all(one is other for one, other in zip(found, given_, strict=True) if not is_read(other))
 
 
 @given(st.lists(_STEPS, max_size=20))

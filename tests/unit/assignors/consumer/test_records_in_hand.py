@@ -15,6 +15,7 @@ _STEPS = st.one_of(
     st.tuples(st.sampled_from(["take", "leave"]), st.lists(st.integers(0, 20), max_size=4).map(sorted)),
     st.tuples(st.just("release"), st.integers(0, 3)),
     st.tuples(st.just("return"), st.just(0)),
+    st.tuples(st.just("withdraw"), st.integers(0, 3)),
     st.tuples(st.just("drop"), st.sets(st.integers(0, PARTITIONS - 1))),
 )
 
@@ -35,6 +36,12 @@ def test_positions_are_before_each_list_and_each_left_list_returns(steps: list[t
         elif name == "return" and left:
             assert held.left() is left.pop(0)
             held.forget_left()
+        elif name == "withdraw" and given_ < len(taken):
+            first = _first([taken[given_]])
+            others = [one for one in taken + left if one is not taken[given_]]
+            later = [one for records in others for one in records if _at(one) >= first.get(key_of_message(one), 99)]
+            assert sorted(map(id, held.withdraw(taken[given_]))) == sorted(map(id, later))
+            assert not {id(one) for records in others for one in records} & set(map(id, later))
         elif name == "drop":
             keys = {("t", partition) for partition in given_}
             expected = {key: at for key, at in _first(taken + left).items() if key in keys}
@@ -42,6 +49,12 @@ def test_positions_are_before_each_list_and_each_left_list_returns(steps: list[t
             assert not _first(taken + left).keys() & keys
         assert held.first_offsets() == _first(taken + left)
         assert (held.left() is None) == (not left)
+
+
+def _at(message: Message) -> int:
+    at = message.offset()
+    assert at is not None
+    return at
 
 
 def _first(lists: list[list[Message]]) -> dict[TopicPartition, int]:
