@@ -205,8 +205,9 @@ def test_calls_that_are_cancelled_beside_a_slow_callback_do_not_stop_the_event_l
         await _until_it_is_over(one, heard, found)
         if name == "on_revoke":
             await leaving
+        elif name == "error_cb":
+            mock.up(1)  # perhaps the coordinator: the member may have to join again, which takes a session
         else:
-            mock.up(1)
             await rest(one, found)
             assert offsets(found) == ALL
         await one.close()
