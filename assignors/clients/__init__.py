@@ -4,7 +4,7 @@
 * `kafka_python_security`: certificates, keystores and tokens for kafka-python's clients.
 * `masked_addresses`: addresses without secrets, for messages.
 * `client_creation`: clients of confluent-kafka from a user's properties.
-* `unreachable`: the reason why brokers do not answer.
+* `unreachable_causes`: the reason why brokers do not answer.
 * `received_traffic`: what a consumer received by zone, and its price; `broker_racks`: the zones of brokers.
 * `compacted_topic`: a compacted topic as a table.
 * `log_offsets`: offsets of many partitions in a few requests.
@@ -28,7 +28,7 @@ if typing.TYPE_CHECKING:
     from assignors.clients.received_traffic import Received, ReceivedTraffic
     from assignors.clients.silent_brokers import admin_properties
     from assignors.clients.topic_names import topic_name
-    from assignors.clients.unreachable import ask_brokers, why_unreachable
+    from assignors.clients.unreachable_causes import ask_brokers, why_unreachable
 
 __all__ = [
     "CLIENT",
@@ -61,13 +61,13 @@ _MODULES = {
     "OffsetWithMetadata": "log_offsets",
     "TableTopic": "compacted_topic",
     "admin_properties": "silent_brokers",
-    "ask_brokers": "unreachable",
+    "ask_brokers": "unreachable_causes",
     "kafka_python_settings": "kafka_python_names",
     "make_compacted_topic": "compacted_topic",
     "refused_property": "kafka_python_names",
     "shown": "masked_addresses",
     "topic_name": "topic_names",
-    "why_unreachable": "unreachable",
+    "why_unreachable": "unreachable_causes",
 }
 
 

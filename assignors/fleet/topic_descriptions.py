@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from assignors.clients.silent_brokers import broker_addresses, list_cluster
-from assignors.clients.unreachable import why_unreachable
+from assignors.clients.unreachable_causes import why_unreachable
 from assignors.errors import FleetError
 from assignors.fleet.fleet_topic import FleetTopic
 from assignors.fleet.source import Source

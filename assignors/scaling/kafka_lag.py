@@ -19,7 +19,7 @@ from assignors.clients.client_creation import made
 from assignors.clients.kafka_python_names import kafka_python_settings
 from assignors.clients.log_offsets import LogOffsets
 from assignors.clients.silent_brokers import admin_properties, leaving_silent_brokers, list_cluster
-from assignors.clients.unreachable import why_unreachable
+from assignors.clients.unreachable_causes import why_unreachable
 from assignors.errors import LagError, MembershipError, ScalingFileError
 from assignors.fleet.lanes import lane_groups
 from assignors.scaling.observation import NEVER, UNKNOWN, Observation

@@ -15,10 +15,10 @@ from kafka.producer.record_accumulator import RecordAccumulator
 from kafka.structs import TopicPartition
 
 from producer.clients.wire_bytes import WireTotals
+from producer.decisions.application_partitioner import Choose
 from producer.decisions.producer_settings import ZonePolicy, key_rules, need_number, zone_order
 from producer.decisions.record_bytes import headers_length
 from producer.decisions.skew_guard import SkewGuard
-from producer.decisions.zone_choice import Choose
 from producer.errors import UnknownTopicError
 from producer.partitioning.produce_interpreted import Destinations
 from producer.partitioning.topic_partitioner import TopicPartitioner

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, TypedDict
 
+from producer.decisions.application_partitioner import Choose
 from producer.decisions.leader_locality import Racks
 from producer.decisions.skew_guard import SkewGuard
-from producer.decisions.zone_choice import Choose
 from producer.errors import PolicyError
 
 _PROPERTIES: Final = frozenset({"acks", "retries"})

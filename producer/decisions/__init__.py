@@ -9,6 +9,6 @@
 * `rendezvous_slots`: maps a key's hash to a partition among the local ones.
 * `record_bytes`: the bytes of keys, values and headers.
 * `sticky`: the next partition for records without a key (KIP-794).
-* `zone_choice`: the application's own partitioner, composed with the zone.
+* `application_partitioner`: the application's own partitioner, composed with the zone.
 * `skew_guard`: the locality to give up in order to bound skew.
 """

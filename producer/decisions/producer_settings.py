@@ -8,9 +8,9 @@ from numbers import Real
 from sys import float_info, maxsize
 from typing import Final
 
+from producer.decisions.application_partitioner import Choose, chooser
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.skew_guard import SkewGuard
-from producer.decisions.zone_choice import Choose, chooser
 from producer.errors import PolicyError
 
 

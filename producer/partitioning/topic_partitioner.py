@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from producer.decisions.application_partitioner import chooser, chosen_by
 from producer.decisions.key_hash import key_hash
 from producer.decisions.leader_locality import (
     Leaders,
@@ -28,7 +29,6 @@ from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.rendezvous_slots import Table, packed_table
 from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import RECORD_OVERHEAD, Chance, pick, queue_weights
-from producer.decisions.zone_choice import chooser, chosen_by
 from producer.partitioning.produce_interpreted import Destinations, Kind
 from producer.partitioning.stored_or_drawn_slots import slot_table
 from producer.traffic_cost import Count, Flow

@@ -7,7 +7,7 @@ import pyarrow as pa
 from assignors.clients import shown
 from spark_sink.agent.agent_name_lock import only_agent_of_its_name
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.agent.checkpoint_binding import refuse_other_table
+from spark_sink.agent.checkpoint_of_table import refuse_other_table
 from spark_sink.checks import (
     ANSWER_S,
     BrokerChecks,

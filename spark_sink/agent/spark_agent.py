@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from spark_sink.agent.agent_name_lock import only_agent_of_its_name
 from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
-from spark_sink.agent.checkpoint_binding import bind_checkpoint
+from spark_sink.agent.checkpoint_of_table import bind_checkpoint
 from spark_sink.agent.commit_notes import NoteCounts, Notes
 from spark_sink.agent.progress_log import ProgressLog, StartSteps
 from spark_sink.agent.sink_checks import check_options, refuse_faults

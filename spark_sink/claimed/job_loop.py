@@ -21,8 +21,8 @@ from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_progress import JobProgress, Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
+from spark_sink.claimed.partitions_per_job import RoundSize, surplus
 from spark_sink.claimed.round_bytes import RoundBytes
-from spark_sink.claimed.share_of_job import RoundSize, surplus
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.write_queue import BatchWriter, ReadBatch, WriteOutcome
 from spark_sink.ranges.batch_offset import Range, TopicPartition

@@ -5,9 +5,9 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
+    from spark_sink.formats.declared_or_inferred_columns import infer_columns
     from spark_sink.formats.decoder import Bad, Decoded, Decoder, decode_batch, decoded_schema
     from spark_sink.formats.json_decoder import JsonDecoder
-    from spark_sink.formats.json_schema import infer_columns
     from spark_sink.formats.registry_decoders import AvroDecoder, ProtobufDecoder
     from spark_sink.formats.schema_registry import Registry, read_header
     from spark_sink.formats.variant_decoder import VariantDecoder
@@ -24,7 +24,7 @@ _HOMES = {
     "VariantDecoder": "variant_decoder",
     "decode_batch": "decoder",
     "decoded_schema": "decoder",
-    "infer_columns": "json_schema",
+    "infer_columns": "declared_or_inferred_columns",
     "read_header": "schema_registry",
 }
 

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from spark_sink.errors import OptionError
+from spark_sink.formats.declared_or_inferred_columns import infer_columns
 from spark_sink.formats.decoder import RESERVED
-from spark_sink.formats.json_schema import infer_columns
 
 # Parquet and Spark refuse these characters in the names of columns.
 _UNWRITABLE = frozenset(" ,;{}()\n\t=")

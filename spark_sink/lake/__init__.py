@@ -24,7 +24,7 @@
 * `delta_files`: data files of a Delta table read one by one, and replaced without some of their rows.
 * `double_row_search`: finds rows that are in a table twice.
 * `double_row_removal`: removes double rows from a table.
-* `overwriting_stores`: checks that an object store does not overwrite log entries.
+* `conditional_put_check`: checks that an object store does not overwrite log entries.
 * `mistaken_addresses`: refuses addresses that mean another folder than their author thinks.
 * `storage_names`: refuses mistyped names of options of an object store or a catalog.
 * `table_storage`: local folders and object stores as one file system.

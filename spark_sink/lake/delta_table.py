@@ -20,10 +20,10 @@ from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
+from spark_sink.lake.conditional_put_check import refuse_overwriting_store
 from spark_sink.lake.delta_log_reader import OURS, TransactionLog, lasting
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.iceberg.partition_terms import Term
-from spark_sink.lake.overwriting_stores import refuse_overwriting_store
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
     application,

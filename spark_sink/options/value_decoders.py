@@ -53,7 +53,7 @@ def make_value_decoder(value: ValueFormat, columns: Callable[[], pa.Schema] | No
 def _json_decoder(value: ValueFormat, columns: Callable[[], pa.Schema] | None) -> Decoder:
     # Imported here, because each format has its own libraries, and the raw format needs none of them.
     from spark_sink.formats import JsonDecoder, VariantDecoder  # noqa: PLC0415 -- as said above
-    from spark_sink.formats.json_schema import given_columns  # noqa: PLC0415 -- as said above
+    from spark_sink.formats.declared_or_inferred_columns import given_columns  # noqa: PLC0415 -- as said above
 
     if (value.schema or "").strip().lower() == VARIANT_SCHEMA:
         return VariantDecoder()

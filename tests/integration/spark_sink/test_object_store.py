@@ -17,9 +17,9 @@ from pyarrow.fs import FileSelector
 from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
 from spark_sink.errors import TableError
-from spark_sink.lake import overwriting_stores
+from spark_sink.lake import conditional_put_check
+from spark_sink.lake.conditional_put_check import CHECK
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.overwriting_stores import CHECK
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.verification import verify
@@ -75,11 +75,11 @@ def test_the_check_of_a_store_leaves_nothing_behind(
     storage: Mapping[str, str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check is made, not skipped because of an error, and a reader finds only the table."""
-    monkeypatch.setattr(overwriting_stores, "_CHECKED", set())
+    monkeypatch.setattr(conditional_put_check, "_CHECKED", set())
     table = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     DeltaLakeTable(table, "g", storage).create(SCHEMA)
     assert not [one for one in caplog.records if not one.name.startswith("kafka")]  # of an earlier test's client
-    assert overwriting_stores._CHECKED
+    assert conditional_put_check._CHECKED
     found = filesystem(table, storage).get_file_info(FileSelector("", recursive=True))
     assert {one.path.split("/")[0] for one in found} == {"_delta_log"}
 

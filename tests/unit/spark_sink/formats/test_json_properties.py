@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_sink.formats import Decoder, JsonDecoder, VariantDecoder, infer_columns
-from spark_sink.formats.json_schema import given_columns
+from spark_sink.formats.declared_or_inferred_columns import given_columns
 from spark_sink.formats.unknown_policy import COLUMN
 from tests.unit.spark_sink.formats.examples import EXAMPLES, decoded
 

@@ -8,8 +8,8 @@ import pytest
 
 from spark_sink.errors import FetchError, OptionError
 from spark_sink.formats import Decoded, JsonDecoder, decode_batch, decoder, infer_columns
+from spark_sink.formats.declared_or_inferred_columns import given_columns
 from spark_sink.formats.decoder import RESERVED
-from spark_sink.formats.json_schema import given_columns
 from spark_sink.formats.unknown_policy import COLUMN, Policy
 from spark_sink.options.source_options import SourceOptions
 from tests.unit.spark_sink.formats.examples import decoded, raw

@@ -167,7 +167,7 @@ ASKING: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "spark_sink/kafka/group_lag.py": lag,
     "assignors/clients/log_offsets.py": offsets,
     "assignors/comparison/live_group.py": group,
-    "assignors/clients/unreachable.py": brokers,
+    "assignors/clients/unreachable_causes.py": brokers,
     "spark_sink/cli/_plan_producer.py": forecast,
     "assignors/clients/client_creation.py": autoscale,
 }

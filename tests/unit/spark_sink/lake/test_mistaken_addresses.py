@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from spark_sink.errors import OptionError
+from spark_sink.lake.conditional_put_check import doubtful_endpoint
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
-from spark_sink.lake.overwriting_stores import doubtful_endpoint
 from spark_sink.lake.table_storage import table_uri
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from spark_sink.errors import OptionError, TableError
-from spark_sink.lake import overwriting_stores
-from spark_sink.lake.overwriting_stores import CHECK, doubtful_endpoint, refuse_overwriting_store
+from spark_sink.lake import conditional_put_check
+from spark_sink.lake.conditional_put_check import CHECK, doubtful_endpoint, refuse_overwriting_store
 
 MINIO = {"AWS_ENDPOINT_URL": "http://minio:9000"}
 
@@ -14,7 +14,7 @@ MINIO = {"AWS_ENDPOINT_URL": "http://minio:9000"}
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """No store has been checked."""
-    monkeypatch.setattr(overwriting_stores, "_CHECKED", set())
+    monkeypatch.setattr(conditional_put_check, "_CHECKED", set())
 
 
 @pytest.mark.parametrize(

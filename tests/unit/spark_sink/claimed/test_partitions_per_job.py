@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.claims import Claim
-from spark_sink.claimed.share_of_job import RoundSize, surplus
+from spark_sink.claimed.partitions_per_job import RoundSize, surplus
 
 
 def claims(topic: str, count: int) -> list[Claim]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.agent.checkpoint_binding import bind_checkpoint
+from spark_sink.agent.checkpoint_of_table import bind_checkpoint
 from spark_sink.errors import OptionError
 from tests.unit.spark_sink.agent.test_agent_name_lock import settings
 

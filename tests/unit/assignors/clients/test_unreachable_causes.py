@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assignors.clients import unreachable
-from assignors.clients.unreachable import why_unreachable
+from assignors.clients.unreachable_causes import why_unreachable
 from assignors.fleet import ClusterWatch, Source, topic_descriptions
 
 
@@ -39,7 +38,7 @@ def test_a_wrong_protocol_is_told_from_silence(
     hangs_up: str, protocol: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request for topics reports only a timeout, which does not point to the protocol."""
-    monkeypatch.setattr(unreachable, "_ASK_S", 1.0)
+    monkeypatch.setattr(unreachable_causes, "_ASK_S", 1.0)
     monkeypatch.setattr(topic_descriptions, "TIMEOUT_S", 0.3)
     kafka = {"bootstrap.servers": hangs_up, "security.protocol": protocol}
     assert told in why_unreachable(kafka)
