@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from assignors.clients import unreachable_causes
 from assignors.clients.unreachable_causes import why_unreachable
 from assignors.fleet import ClusterWatch, Source, topic_descriptions
 
