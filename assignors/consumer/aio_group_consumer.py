@@ -93,7 +93,9 @@ class AIOGroupConsumer(AIOConsumer):
             if self._group_consumer._closing is not None:  # noqa: SLF001 -- as below
                 self._closed = True
                 if self._owns_executor:
-                    await asyncio.get_running_loop().run_in_executor(None, self.executor.shutdown, True)  # noqa: FBT003 -- wait
+                    # A callback that closes the consumer runs in a thread of the pool: it must not wait for itself.
+                    wait = not callbacks.ReentryContext.current_id()
+                    await asyncio.get_running_loop().run_in_executor(None, self.executor.shutdown, wait)
 
     def _wrap_callback(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:  # noqa: ANN401 -- as the base class
         return self._letting_in(super()._wrap_callback(*args, **kwargs))
@@ -138,7 +140,8 @@ class AIOGroupConsumer(AIOConsumer):
 
     async def _call(self, blocking_task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- any call's
         # A call in a callback must not wait for the call that runs the callback.
-        while self._unsettled and not callbacks.ReentryContext.current_id():
+        identity, gate = callbacks.ReentryContext.current_id(), self._group_consumer._gate  # noqa: SLF001 -- as above
+        while self._unsettled and not (identity and gate.runs_callback(identity)):
             await asyncio.wait([asyncio.wrap_future(one) for one in self._unsettled])
             self._unsettled = {one for one in self._unsettled if not one.done()}
         return await super()._call(blocking_task, *args, **kwargs)

@@ -87,7 +87,11 @@ class BrokerQueries:
             except (MembershipError, RuntimeError):  # RuntimeError: kafka-python's client was closed meanwhile
                 if not member.ends:
                     raise
-        return read_committed(self._fetching.client, keys, max(_LEAST_S, until - time.monotonic()))
+        try:
+            return read_committed(self._fetching.client, keys, max(_LEAST_S, until - time.monotonic()))
+        except RuntimeError:  # another thread has closed the client
+            self._check_usable()
+            raise
 
     def ownership(self) -> Ownership:
         """Return the present partitions and generation of the member."""

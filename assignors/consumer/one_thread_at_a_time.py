@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from confluent_kafka import cimpl
 
@@ -42,7 +43,7 @@ class CallGate:
         self._stepping = 0
         self._process = os.getpid()
         self._of_threads: Final = _ThreadTurn(self._enter, self.lock.__exit__)
-        self._of_tasks: Final = _TaskTurn(self._enter, self.lock.release)
+        self._of_tasks: Final = _TaskTurn(self.lock, self.readiness)
 
     @property
     def forked(self) -> bool:
@@ -77,6 +78,10 @@ class CallGate:
     def callback(self) -> AbstractContextManager[None]:
         """Return the context in which a call of asyncio runs a callback: calls of the callback may enter."""
         return self._of_tasks.callback()
+
+    def runs_callback(self, identity: int) -> bool:
+        """Whether the call of asyncio with this identity runs a callback now."""
+        return self._of_tasks.runs_callback(identity)
 
     def step(self) -> AbstractContextManager[object]:
         """Return the context of a step of `poll` or `consume`; as `turn`."""
@@ -125,58 +130,92 @@ class _ThreadTurn:
         return self._leave
 
 
+@dataclass(slots=True, eq=False)
+class _Inside:
+    """A call of asyncio inside the gate, or a call of a callback that such a call runs."""
+
+    thread: int
+    identity: int
+    depth: int = 1
+    callbacks: int = 0
+
+
 class _TaskTurn:
     """A call of asyncio, which runs in a thread of a pool, where no signal comes.
 
-    Calls that a callback makes have the identity of the call that runs it, and run in other threads. A callback may end
-    before such a call, if it does not await it to its end. The thread that holds the gate then waits for that call, and
-    its later steps wait for the gate, as any other call does.
+    Calls that a callback makes have the identity of the call that runs it, and run in other threads: one of them at a
+    time enters, while that call is in the callback. A callback may end before such a call, if it does not await it to
+    its end. The call that runs the callback then waits for that one, whose later steps wait for the gate as others do.
     """
 
-    def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
-        self._enter = enter
-        self._leave = leave
+    def __init__(self, lock: threading.RLock, readiness: Any) -> None:  # noqa: ANN401 -- compiled or not
+        self._lock = lock
+        self._readiness = readiness
         self._changed = threading.Condition()
-        self._identity = 0
-        self._holder = 0
-        self._depth = 0
-        self._callbacks = 0
-        self._of_callbacks = 0
+        self._inside: list[
+            _Inside
+        ] = []  # the first one holds the lock, each other one is of a callback of the one before
 
     def __enter__(self) -> None:
         identity, thread = cimpl._reentry_identity_var.get(), threading.get_ident()  # noqa: SLF001 -- see CallGate
-        with self._changed:
-            if thread == self._holder:
-                self._depth += 1
-                return
-            if self._callbacks and self._identity == identity:
-                self._of_callbacks += 1
-                return
-        self._enter()
-        with self._changed:
-            self._identity, self._holder, self._depth = identity, thread, 1
+        if self._readiness.waiting:
+            time.sleep(_YIELD_S)
+        with self._changed, self._waiting():
+            while not self._enters(thread, identity):
+                # A call of a thread that has the lock tells nobody when it leaves.
+                self._changed.wait(None if self._inside else _YIELD_S)
+
+    def _enters(self, thread: int, identity: int) -> bool:
+        for one in self._inside:
+            if one.thread == thread:
+                one.depth += 1
+                return True
+        if self._inside:
+            may = self._inside[0].identity == identity and self._inside[-1].callbacks > 0
+        else:
+            may = self._lock.acquire(blocking=False)
+        if may:
+            self._inside.append(_Inside(thread, identity))
+        return may
 
     def __exit__(self, *_: object) -> None:
         with self._changed:
-            if threading.get_ident() != self._holder:
-                self._of_callbacks -= 1
+            one = self._inside[-1]
+            one.depth -= 1
+            if not one.depth:
+                self._inside.pop()
+                if not self._inside:
+                    self._lock.release()
                 self._changed.notify_all()
-                return
-            self._depth -= 1
-            if self._depth:
-                return
-            self._identity = self._holder = 0
-        self._leave()
 
     @contextmanager
     def callback(self) -> Iterator[None]:
-        """Let the calls of a callback in, until it has ended and they have left."""
+        """Let the calls of a callback in, one at a time, until it has ended and they have left."""
+        thread = threading.get_ident()
         with self._changed:
-            self._callbacks += 1
+            runs = next((one for one in self._inside if one.thread == thread), None)
+            if runs is not None:
+                runs.callbacks += 1
+                self._changed.notify_all()
         try:
             yield
         finally:
-            with self._changed:
-                self._callbacks -= 1
-                while self._of_callbacks and threading.get_ident() == self._holder:
-                    self._changed.wait()
+            if runs is not None:
+                with self._changed, self._waiting():
+                    runs.callbacks -= 1
+                    self._changed.wait_for(lambda: self._inside[-1] is runs)
+
+    def runs_callback(self, identity: int) -> bool:
+        """Whether a call with this identity is in a callback."""
+        with self._changed:
+            return any(one.identity == identity and one.callbacks for one in self._inside)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Let the call inside end its step."""
+        self._readiness.waiting += 1
+        self._readiness.state = 0
+        try:
+            yield
+        finally:
+            self._readiness.waiting -= 1

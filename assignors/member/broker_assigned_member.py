@@ -187,7 +187,7 @@ class BrokerAssignedMember:
 
     @property
     def ends(self) -> bool:
-        """Whether it closes or has failed: it answers no request for offsets any more."""
+        """Whether it closes or has failed: it need not answer requests for offsets any more."""
         return self._ended.is_set() or self._cell.failed is not None
 
     @property

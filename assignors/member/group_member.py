@@ -212,7 +212,7 @@ class GroupMember:
 
     @property
     def ends(self) -> bool:
-        """Whether it closes or has failed: it answers no request for offsets any more."""
+        """Whether it closes or has failed: it need not answer requests for offsets any more."""
         return self._closed or self._cell.failed is not None
 
     @property

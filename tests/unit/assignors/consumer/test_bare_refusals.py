@@ -211,7 +211,7 @@ def test_both_consumers_do_the_same_where_the_broker_assigns(cluster: MockCluste
 
 
 @pytest.mark.parametrize("name", list(ASKED))
-def test_offsets_of_a_group_can_be_read_when_the_broker_ends_the_membership(cluster: MockCluster, name: str) -> None:
+def test_offsets_of_a_group_can_be_read_when_a_membership_ends(cluster: MockCluster, name: str) -> None:
     """The call raised an error about the member, although the group keeps what it committed."""
     check(ASKED[name], cluster, "consumer")
 
