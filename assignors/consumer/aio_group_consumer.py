@@ -3,8 +3,8 @@
 import asyncio
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any, Final
 
 from confluent_kafka import Message
 from confluent_kafka.aio import AIOConsumer
@@ -12,8 +12,11 @@ from confluent_kafka.aio import _common as callbacks
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.clients.received_traffic import ReceivedTraffic
+from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.consumer_errors import ArgumentError
 from assignors.consumer.group_consumer import GroupConsumer
+
+_LOOK_S: Final = 0.05  # a callback may begin meanwhile, in which this call need not wait
 
 
 class AIOGroupConsumer(AIOConsumer):
@@ -69,7 +72,7 @@ class AIOGroupConsumer(AIOConsumer):
         self._closed = False
         self._owns_executor = executor is None
         self.executor = executor or ThreadPoolExecutor(max_workers, "group-consumer")
-        self._unsettled: set[Future[None]] = set()
+        self._unsettled: set[AwaitedTake] = set()
 
     async def poll(self, timeout: float = -1) -> Message | None:  # noqa: ASYNC109 -- as confluent-kafka has it
         """Return one record, or an error as a message; None if there is none in time (-1: no limit)."""
@@ -90,7 +93,8 @@ class AIOGroupConsumer(AIOConsumer):
             await self._call(self._group_consumer.close)
         finally:
             # The base class ends the pool after a refusal, too: it would wait for the callback that waits for it.
-            if self._group_consumer._closing is not None:  # noqa: SLF001 -- as below
+            closing = self._group_consumer._closing  # noqa: SLF001 -- as below
+            if closing is not None and not closing:
                 self._closed = True
                 if self._owns_executor:
                     # A callback that closes the consumer runs in a thread of the pool: it must not wait for itself.
@@ -133,15 +137,19 @@ class AIOGroupConsumer(AIOConsumer):
         except Exception:
             raise  # of the call itself, which has returned its records
         except BaseException:  # cancelled
-            self._unsettled.add(take.settled)
-            take.give_up(self.executor)
+            self._unsettled.add(take)
+            take.give_up()
             raise
         return take.hand_over()
 
     async def _call(self, blocking_task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- any call's
-        # A call in a callback must not wait for the call that runs the callback.
-        identity, gate = callbacks.ReentryContext.current_id(), self._group_consumer._gate  # noqa: SLF001 -- as above
-        while self._unsettled and not (identity and gate.runs_callback(identity)):
-            await asyncio.wait([asyncio.wrap_future(one) for one in self._unsettled])
-            self._unsettled = {one for one in self._unsettled if not one.done()}
+        while waits_for := self._to_be_settled():
+            await asyncio.wait([asyncio.wrap_future(one.settled) for one in waits_for], timeout=_LOOK_S)
+            self._unsettled = {one for one in self._unsettled if not one.settled.done()}
         return await super()._call(blocking_task, *args, **kwargs)
+
+    def _to_be_settled(self) -> list[AwaitedTake]:
+        """The cancelled calls before this one; in a callback those of the callback, because others may wait for it."""
+        identity, lock = callbacks.ReentryContext.current_id(), callbacks.ReentryContext.current_lock()
+        inside = identity and self._group_consumer._gate.runs_callback(identity)  # noqa: SLF001 -- as above
+        return [one for one in self._unsettled if not inside or one.made_in is lock]

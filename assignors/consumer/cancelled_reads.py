@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
+from typing import Final
 
 from confluent_kafka import Message
+from confluent_kafka.aio._common import ReentryContext
 
 from assignors.consumer.background_calls import start_thread
 from assignors.consumer.fetching import Fetching
@@ -26,6 +28,10 @@ class AwaitedTake:
     * After `give_up` the next call delivers the records; it must wait until `settled` is done.
     * Records whose partition is revoked or sought before `hand_over` are dropped: no commit counts them.
 
+    Attributes:
+        settled: done when the records of a call that was given up are back.
+        made_in: the lock of the callback in which the call was made; None outside.
+
     Args:
         fetching: the source of the records, which takes them back.
         gate: of the consumer.
@@ -34,6 +40,8 @@ class AwaitedTake:
 
     def __init__(self, fetching: Fetching, gate: CallGate, take: Take) -> None:
         self.settled: Future[None] = Future()
+        self.made_in: Final = ReentryContext.current_lock()
+        self._identity = ReentryContext.current_id()
         self._fetching = fetching
         self._gate = gate
         self._take = take
@@ -65,7 +73,7 @@ class AwaitedTake:
         self._fetching.in_hand.release(self._found)
         return self._found
 
-    def give_up(self, executor: Executor) -> None:
+    def give_up(self) -> None:
         """Return the records to the consumer, also those that `run` still takes; does not wait for it."""
         with self._lock:
             self._given_up = True
@@ -77,14 +85,13 @@ class AwaitedTake:
             self._fetching.in_hand.release(self._found)
             self.settled.set_result(None)
             return
-        try:
-            executor.submit(self._settle)
-        except RuntimeError:  # the pool has ended
-            start_thread(self._settle, "group-consumer-settle")
+        # Not in the pool: all its threads may wait for the callback that made this call.
+        start_thread(self._settle, "group-consumer-settle")
 
     def _settle(self) -> None:
         try:
-            self._return_records()
+            with ReentryContext.active(self._identity):  # a call of a callback enters as such
+                self._return_records()
         finally:
             self.settled.set_result(None)
 

@@ -184,9 +184,11 @@ class _TaskTurn:
             one.depth -= 1
             if not one.depth:
                 self._inside.pop()
-                if not self._inside:
+                if self._inside:
+                    self._changed.notify_all()
+                else:
                     self._lock.release()
-                self._changed.notify_all()
+                    self._changed.notify()  # any call may enter now, and wakes up the next one when it leaves
 
     @contextmanager
     def callback(self) -> Iterator[None]:
@@ -206,9 +208,8 @@ class _TaskTurn:
                     self._changed.wait_for(lambda: self._inside[-1] is runs)
 
     def runs_callback(self, identity: int) -> bool:
-        """Whether a call with this identity is in a callback."""
-        with self._changed:
-            return any(one.identity == identity and one.callbacks for one in self._inside)
+        """Whether a call with this identity is in a callback. It takes no lock: the event loop's thread asks."""
+        return any(one.identity == identity and one.callbacks for one in tuple(self._inside))
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
