@@ -162,7 +162,7 @@ class _TaskTurn:
             time.sleep(_YIELD_S)
         with self._changed, self._waiting():
             while not self._enters(thread, identity):
-                # A call of a thread that has the lock tells nobody when it leaves.
+                # A call of a thread does not notify the condition when it leaves.
                 self._changed.wait(None if self._inside else _YIELD_S)
 
     def _enters(self, thread: int, identity: int) -> bool:

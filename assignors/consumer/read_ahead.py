@@ -148,6 +148,11 @@ def key_of_message(message: Message) -> TopicPartition:
     return str(message.topic()), int(message.partition() or 0)
 
 
+def offset_of(message: Message) -> int:
+    """Return the offset of a record, or of the end of a partition."""
+    return int(message.offset() or 0)
+
+
 def is_read(message: Message) -> bool:
     """Return whether it is a record or the end of a partition, which belong to the present position; else an error."""
     error = message.error()
@@ -159,7 +164,7 @@ def first_offsets(messages: Iterable[Message]) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     for one in messages:
         if one.error() is None:
-            found.setdefault(key_of_message(one), int(one.offset() or 0))
+            found.setdefault(key_of_message(one), offset_of(one))
     return found
 
 
@@ -174,7 +179,7 @@ def in_order(messages: list[Message]) -> list[Message]:
             of_partitions.setdefault(key_of_message(one), []).append(place)
     ordered = list(messages)
     for places in of_partitions.values():
-        by_offset = sorted((messages[place] for place in places), key=lambda one: int(one.offset() or 0))
+        by_offset = sorted((messages[place] for place in places), key=offset_of)
         for place, one in zip(places, by_offset, strict=True):
             ordered[place] = one
     return ordered

@@ -119,7 +119,7 @@ class RecordSteps:
         """Add a list of records to the `had` ones of the call; return how many it has, and whether it is complete.
 
         The list is added in the step itself: a signal at its end would lose what it returns. `given_up` returns whether
-        nobody waits for the call any more.
+        the task of the call was cancelled.
         """
         with self._gate.step():
             if given_up():  # while it waited for the gate

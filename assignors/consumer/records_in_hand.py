@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from confluent_kafka import Message
 
 from assignors.consumer.interruptions import at_once
-from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
+from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message, offset_of
 from assignors.planner.topics_and_members import TopicPartition
 
 
@@ -74,7 +74,7 @@ class RecordsInHand:
         first = first_offsets(messages)
 
         def is_later(one: Message) -> bool:
-            return is_read(one) and int(one.offset() or 0) >= first.get(key_of_message(one), math.inf)
+            return is_read(one) and offset_of(one) >= first.get(key_of_message(one), math.inf)
 
         withdrawn: list[Message] = []
         with self._lock:

