@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -44,6 +44,16 @@ async def rest(one: AIOGroupConsumer, found: list[Any]) -> None:
     async with asyncio.timeout(30):
         while len(found) < 3 * RECORDS:
             found += await one.consume(3 * RECORDS, 0.1)
+
+
+@contextlib.asynccontextmanager
+async def reading(mock: MockCluster, found: list[Any]) -> AsyncIterator[AIOGroupConsumer]:
+    """A consumer that has delivered the first record."""
+    with ThreadPoolExecutor(4) as executor:
+        async with made(mock, executor) as one:
+            await one.subscribe(["t"])
+            found.extend(await one.consume(1, 20))
+            yield one
 
 
 async def progress(one: AIOGroupConsumer) -> int:
@@ -124,20 +134,17 @@ def test_a_commit_beside_a_call_does_not_count_its_records(mock: MockCluster) ->
     found: list[Any] = []
 
     async def run() -> None:
-        with ThreadPoolExecutor(4) as executor:
-            async with made(mock, executor) as one:
-                await one.subscribe(["t"])
-                found.extend(await one.consume(1, 20))
-                task = asyncio.create_task(one.consume(1000, 60))
-                while not any(len(held) > 20 for held in one._group_consumer._fetching.in_hand._lists.values()):  # noqa: ASYNC110 -- of a thread
-                    await asyncio.sleep(0.01)
-                assert await progress(one) == 1
-                await one.commit(asynchronous=False)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                assert sum(max(0, at.offset) for at in await one.committed(PARTITIONS, 10)) == 1
-                await rest(one, found)
+        async with reading(mock, found) as one:
+            task = asyncio.create_task(one.consume(1000, 60))
+            while not any(len(held) > 20 for held in one._group_consumer._fetching.in_hand._lists.values()):  # noqa: ASYNC110 -- of a thread
+                await asyncio.sleep(0.01)
+            assert await progress(one) == 1
+            await one.commit(asynchronous=False)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert sum(max(0, at.offset) for at in await one.committed(PARTITIONS, 10)) == 1
+            await rest(one, found)
 
     asyncio.run(run())
     assert offsets(found) == ALL
@@ -247,23 +254,20 @@ def test_a_seek_drops_the_records_in_hand(mock: MockCluster) -> None:
     found: list[Any] = []
 
     async def run() -> None:
-        with ThreadPoolExecutor(4) as executor:
-            async with made(mock, executor) as one:
-                await one.subscribe(["t"])
-                found.extend(await one.consume(1, 20))
-                task = await in_hand(one)
-                for n in range(3):
-                    await one.seek(TopicPartition("t", n, 40))
-                await one.pause([PARTITIONS[0]])
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                assert [at.offset for at in await one.position(PARTITIONS)] == [40, 40, 40]
-                await one.resume([PARTITIONS[0]])
-                del found[:]
-                async with asyncio.timeout(30):
-                    while len(found) < 30:
-                        found.extend(await one.consume(100, 0.1))
+        async with reading(mock, found) as one:
+            task = await in_hand(one)
+            for n in range(3):
+                await one.seek(TopicPartition("t", n, 40))
+            await one.pause([PARTITIONS[0]])
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert [at.offset for at in await one.position(PARTITIONS)] == [40, 40, 40]
+            await one.resume([PARTITIONS[0]])
+            del found[:]
+            async with asyncio.timeout(30):
+                while len(found) < 30:
+                    found.extend(await one.consume(100, 0.1))
 
     asyncio.run(run())
     assert offsets(found) == {n: list(range(40, RECORDS)) for n in range(3)}
@@ -300,25 +304,22 @@ def test_calls_at_once_that_are_cancelled_leave_the_order_of_a_partition(
     found: list[Any] = []
 
     async def run() -> None:
-        with ThreadPoolExecutor(4) as executor:
-            async with made(mock, executor) as one:
-                await one.subscribe(["t"])
-                found.extend(await one.consume(1, 20))
-                calls = [one._group_consumer._awaited_take(20, 20) for _ in range(2)]
-                for call in calls:
-                    await asyncio.wrap_future(executor.submit(call.run))
-                if state == "paused":
-                    await one.pause(PARTITIONS)
-                for n in given_up:
-                    calls[n].give_up()
-                    await asyncio.wrap_future(calls[n].settled)
-                assert await progress(one) == 1
-                for n in {0, 1} - set(given_up):
-                    found.extend(calls[n].hand_over())
-                assert await progress(one) == len(found) == (21 if given_up == [1] else 1)
-                if state == "paused":
-                    await one.resume(PARTITIONS)
-                await rest(one, found)
+        async with reading(mock, found) as one:
+            calls = [one._group_consumer._awaited_take(20, 20) for _ in range(2)]
+            for call in calls:
+                await asyncio.wrap_future(one.executor.submit(call.run))
+            if state == "paused":
+                await one.pause(PARTITIONS)
+            for n in given_up:
+                calls[n].give_up()
+                await asyncio.wrap_future(calls[n].settled)
+            assert await progress(one) == 1
+            for n in {0, 1} - set(given_up):
+                found.extend(calls[n].hand_over())
+            assert await progress(one) == len(found) == (21 if given_up == [1] else 1)
+            if state == "paused":
+                await one.resume(PARTITIONS)
+            await rest(one, found)
 
     asyncio.run(run())
     assert offsets(found) == ALL
