@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from spark_sink.sink.dead_letter_publisher import Publisher
-    from spark_sink.sink.quarantine_replay import Repair
+    from spark_sink.sink.quarantine.dead_letter_publisher import Publisher
+    from spark_sink.sink.quarantine.quarantine_replay import Repair
 
 _LARGEST = 2**63 - 1  # of the columns
 _TIMES = ("timestamp", "ingested_at")
@@ -55,7 +55,7 @@ def list_(
     table: _Table = None, group: Group = None, storage: Storage = None, fleet: Fleet = None, as_json: _Json = False
 ) -> None:
     """Count the quarantined records that wait for a replay, by topic and error."""
-    from spark_sink.sink.quarantine_listing import COUNTED, counts  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine.quarantine_listing import COUNTED, counts  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     chosen, total, read, faults = _tables(table, fleet, group, storage), 0, 0, 0
     values: list[dict[str, Any]] = []
@@ -95,7 +95,7 @@ def show(  # noqa: PLR0913, PLR0917 -- each is a flag
 ) -> None:
     """Show quarantined records in full, with the reason."""
     from spark_sink.formats.quarantined_rows import python_rows  # noqa: PLC0415 -- pyarrow and deltalake load slowly
-    from spark_sink.sink.quarantine_listing import lowest  # noqa: PLC0415 -- as above
+    from spark_sink.sink.quarantine.quarantine_listing import lowest  # noqa: PLC0415 -- as above
 
     wanted = {"topic": topic, "partition": partition, "offset": offset}
     asked = {name: value for name, value in wanted.items() if value is not None}
@@ -131,7 +131,7 @@ def replay(
     fleet: Fleet = None,
 ) -> None:
     """Replay quarantined records into the table, each exactly once; records that the repair leaves out keep waiting."""
-    from spark_sink.sink.quarantine_replay import replay as bring  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine.quarantine_replay import replay as bring  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     mended, chosen = _repair(repair), _tables(table, fleet, group, storage)
     rows = left = read = faults = 0
@@ -176,7 +176,7 @@ def _rounds(properties: dict[str, str], topic: str, every_s: float | None, once:
     """Publish once, or until a signal; return the number of tables that were not read in the last round."""
     from spark_sink.cli._reachable import reach, reach_topic  # noqa: PLC0415 -- clients load slowly
     from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- as above
-    from spark_sink.sink.dead_letter_publisher import Publisher  # noqa: PLC0415 -- as above
+    from spark_sink.sink.quarantine.dead_letter_publisher import Publisher  # noqa: PLC0415 -- as above
 
     reach(properties)
     reach_topic(properties, topic)
@@ -191,7 +191,7 @@ def _rounds(properties: dict[str, str], topic: str, every_s: float | None, once:
 
 
 def _publish(publisher: "Publisher", chosen: Tables, form: LogFormat) -> int:
-    from spark_sink.sink.dead_letter_publisher import Sent  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine.dead_letter_publisher import Sent  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     tell = _log.info if form is LogFormat.JSON else typer.echo
     total, read, faults = Sent(0), 0, 0
@@ -222,7 +222,7 @@ def _tables(table: str | None, fleet: Path | None, group: str | None, storage: l
 
 
 def _waiting(table: str, chosen: Tables, columns: "Sequence[str] | None" = None) -> "Iterator[pa.Table]":
-    from spark_sink.sink.quarantine_replay import waiting  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine.quarantine_replay import waiting  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     group = _group(table, chosen)
     return waiting(table, group, chosen.storage, columns) if columns else waiting(table, group, chosen.storage)

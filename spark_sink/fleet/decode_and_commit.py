@@ -18,7 +18,7 @@ from spark_sink.lake.table_formats import LakeTable, open_landing, open_table
 from spark_sink.options.topic_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, Outcome
-from spark_sink.sink.quarantine_commit import TableWithQuarantine, refuse_ahead
+from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine, refuse_ahead
 from spark_sink.sink.row_options import RowOptions
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions

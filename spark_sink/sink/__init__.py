@@ -14,17 +14,6 @@
 * `batch_against_table`: decides which part of a batch is still to be committed (pure).
 * `second_writes`: tells a second write of a batch in `foreachBatch` from a replay (pure).
 * `compare_and_swap`: reads the table, decides, commits, and retries on a conflict.
-* `quarantine_commit`: adds the bad rows that a commit of the table names to its quarantine.
-* `quarantine_replay`: replays quarantined records into their table.
-* `quarantine_listing`: counts and shows the records that wait in quarantine.
-* `quarantine_version`: the records of a quarantine that are not published yet.
-* `dead_letter_records`: dead letters as Kafka records, in full or as a stub. Pure.
-* `dead_letter_progress`: the next offsets to publish, in a compacted topic.
-* `dead_letter_publisher`: publishes quarantined records to a Kafka topic.
-* `position_rewind`: sets positions back to the offsets of the rows, of a Delta table.
-* `iceberg_rewind`: the same of an Iceberg table, after a rollback.
-* `set_back_positions`: the positions that a rewind sets back. Pure.
-* `rewind_commit`: the commits and the mark of a rewind.
-* `bad_records_after_quarantine_restore`: puts bad records back that a RESTORE of the quarantine took.
-* `bad_records_after_table_restore`: brings bad records back that an earlier rewind removed.
+* `quarantine`: the tables of bad records: their commits, replay and dead letters.
+* `rewind`: sets positions back to the rows of a table that was restored or rolled back.
 """

@@ -19,8 +19,8 @@ from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.ranges.task_packing import Packing, pack
 from spark_sink.sink.delta_sink import DirectWriter, SinkWriter
 from spark_sink.sink.direct_landing import land
-from spark_sink.sink.position_rewind import rewind
-from spark_sink.sink.quarantine_replay import replay
+from spark_sink.sink.quarantine.quarantine_replay import replay
+from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.source.trigger_steps import BatchPlanner
 from tests.raw_rows import SCHEMA
 from tests.simulation.kafka_group import TOPIC, Member

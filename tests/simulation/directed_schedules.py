@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import spark_sink.sink.compare_and_swap as compare_module
-import spark_sink.sink.position_rewind as rewind_module
-import spark_sink.sink.quarantine_commit as quarantine_module
+import spark_sink.sink.quarantine.quarantine_commit as quarantine_module
+import spark_sink.sink.rewind.delta_rewind as rewind_module
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_log_reader import TransactionLog
@@ -18,8 +18,8 @@ from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.ranges.task_packing import pack
 from spark_sink.sink.delta_sink import DirectWriter, SinkWriter
 from spark_sink.sink.direct_landing import land
-from spark_sink.sink.position_rewind import _add_named, rewind
-from spark_sink.sink.quarantine_replay import replay
+from spark_sink.sink.quarantine.quarantine_replay import replay
+from spark_sink.sink.rewind.delta_rewind import _add_named, rewind
 from tests.raw_rows import SCHEMA
 from tests.simulation.actors import PACKING, Agent, records_of
 from tests.simulation.kafka_group import TOPIC

@@ -12,14 +12,14 @@ import pytest
 from deltalake import CommitProperties, DeltaTable
 
 import spark_sink.lake.fenced_replacement as replacement_module
-import spark_sink.sink.bad_records_after_quarantine_restore as taken_module
 import spark_sink.sink.batch_against_table as batch_module
 import spark_sink.sink.compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module
-import spark_sink.sink.position_rewind as rewind_module
-import spark_sink.sink.quarantine_commit as quarantine_module
-import spark_sink.sink.quarantine_replay as replay_module
-import spark_sink.sink.rewind_commit as commit_module
+import spark_sink.sink.quarantine.quarantine_commit as quarantine_module
+import spark_sink.sink.quarantine.quarantine_replay as replay_module
+import spark_sink.sink.rewind.bad_records_after_quarantine_restore as taken_module
+import spark_sink.sink.rewind.delta_rewind as rewind_module
+import spark_sink.sink.rewind.rewind_commit as commit_module
 import spark_sink.sink.rows_by_table as rows_module
 from spark_sink.formats.quarantined_rows import SUFFIX, quarantine_of, split
 from spark_sink.lake.delta_log_reader import TransactionLog
@@ -29,9 +29,9 @@ from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapsh
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Verdict, decide, judge
 from spark_sink.sink.compare_and_swap import Batch, Outcome
-from spark_sink.sink.quarantine_commit import TableWithQuarantine
+from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import _QueryTable
-from spark_sink.sink.set_back_positions import behind
+from spark_sink.sink.rewind.set_back_positions import behind
 from tests.simulation.directed_schedules import (
     met_in_quarantine,
     overwritten,

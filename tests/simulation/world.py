@@ -20,19 +20,19 @@ import spark_sink.lake.table_formats as formats_module
 import spark_sink.lake.table_storage as storage_module
 import spark_sink.lake.unwritten_quarantine as named_module
 import spark_sink.lake.vacuumed_files as landed_module
-import spark_sink.sink.bad_records_after_quarantine_restore as taken_module
-import spark_sink.sink.bad_records_after_table_restore as restored_module
 import spark_sink.sink.compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.direct_landing as direct_module
-import spark_sink.sink.position_rewind as rewind_module
-import spark_sink.sink.quarantine_replay as replay_module
+import spark_sink.sink.quarantine.quarantine_replay as replay_module
 import spark_sink.sink.query_tables as tables_module
+import spark_sink.sink.rewind.bad_records_after_quarantine_restore as taken_module
+import spark_sink.sink.rewind.bad_records_after_table_restore as restored_module
+import spark_sink.sink.rewind.delta_rewind as rewind_module
 import spark_sink.sink.spark_offset_log as checkpoint_module
 import spark_sink.source.starting_positions as starting_module
 import spark_sink.source.trigger_steps as trigger_module
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.quarantine_commit import TableWithQuarantine, add_those_left
+from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine, add_those_left
 from tests.simulation.kafka_group import TOPIC, Coordinator, Member
 from tests.simulation.kept_landing import KeptSorting
 from tests.simulation.kept_results import pure_functions

@@ -32,9 +32,9 @@ from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.lake.verification import verify
 from spark_sink.options.source_options import SourceOptions
-from spark_sink.sink.dead_letter_publisher import Publisher, Sent
+from spark_sink.sink.quarantine.dead_letter_publisher import Publisher, Sent
 from spark_sink.source.group_membership import KafkaMembership
-from tests.unit.spark_sink.sink.test_dead_letter_publisher import add
+from tests.unit.spark_sink.sink.quarantine.test_dead_letter_publisher import add
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -16,8 +16,8 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 from spark_sink.demo.cluster import Cluster
 from spark_sink.errors import DeadLetterError
 from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
-from spark_sink.sink.dead_letter_publisher import Publisher, Sent
-from spark_sink.sink.dead_letter_records import letter, wire_bytes
+from spark_sink.sink.quarantine.dead_letter_publisher import Publisher, Sent
+from spark_sink.sink.quarantine.dead_letter_records import letter, wire_bytes
 from tests.integration.spark_sink.conftest import MakeTopic
 from tests.waiting import wait_until
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 RECORDS, PARTITIONS = 30_000, 3
 _PUBLISH = """
 import sys
-from spark_sink.sink import dead_letter_publisher
+from spark_sink.sink.quarantine import dead_letter_publisher
 
 dead_letter_publisher._PART = 2_000
 servers, topic, table = sys.argv[1:]

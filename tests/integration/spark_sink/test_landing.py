@@ -17,7 +17,7 @@ from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.spark_agent import start
 from spark_sink.demo.cluster import Cluster
 from spark_sink.lake.verification import verify
-from spark_sink.sink.quarantine_replay import waiting
+from spark_sink.sink.quarantine.quarantine_replay import waiting
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

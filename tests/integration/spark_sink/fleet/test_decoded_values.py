@@ -14,7 +14,7 @@ from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.positions import positions
 from spark_sink.lake.verification import verify
-from spark_sink.sink.quarantine_replay import waiting
+from spark_sink.sink.quarantine.quarantine_replay import waiting
 from tests.integration.spark_sink.fleet.fleet_process import (
     FleetProcesses,
     config,

@@ -26,7 +26,7 @@ from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.formats.registry_decoders import latest_of
 from spark_sink.lake.positions import positions
 from spark_sink.lake.verification import verify
-from spark_sink.sink.quarantine_replay import replay, waiting
+from spark_sink.sink.quarantine.quarantine_replay import replay, waiting
 from tests.integration.spark_sink.fleet.fleet_process import (
     FleetProcesses,
     config,

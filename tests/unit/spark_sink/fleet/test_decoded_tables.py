@@ -25,7 +25,7 @@ from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.verification import verify
 from spark_sink.options import topic_decoders
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from spark_sink.sink.quarantine_replay import replay
+from spark_sink.sink.quarantine.quarantine_replay import replay
 from spark_sink.sink.row_options import RowOptions
 
 KINDS: dict[str, Callable[[int], bytes | None]] = {

@@ -16,7 +16,7 @@ from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from spark_sink.sink.position_rewind import rewind
+from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.row_options import RowOptions
 from tests.unit.spark_sink.fleet.scripted import Client, Record, pause, read, some
 from tests.waiting import wait_until

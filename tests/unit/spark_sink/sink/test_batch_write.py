@@ -17,7 +17,7 @@ from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.delta_sink import BatchWriter, SinkWriter
-from spark_sink.sink.position_rewind import rewind
+from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.sink_options import SinkOptions
 
 SCHEMA = arrow_schema(headers=False)

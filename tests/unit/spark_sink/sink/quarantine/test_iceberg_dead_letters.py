@@ -11,12 +11,12 @@ from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.iceberg.catalogs import identifier
 from spark_sink.lake.table_storage import Storage
-from spark_sink.sink import quarantine_version
-from spark_sink.sink.dead_letter_publisher import Sent
-from spark_sink.sink.quarantine_version import Quarantine
+from spark_sink.sink.quarantine import quarantine_version
+from spark_sink.sink.quarantine.dead_letter_publisher import Sent
+from spark_sink.sink.quarantine.quarantine_version import Quarantine
 from tests.iceberg_batches import Writer
 from tests.table_kinds import ADDRESS, catalog, warehouse
-from tests.unit.spark_sink.sink.test_dead_letter_publisher import Kafka
+from tests.unit.spark_sink.sink.quarantine.test_dead_letter_publisher import Kafka
 
 
 def _found(root: Path) -> Quarantine:

@@ -20,10 +20,11 @@ from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, DataFile, Snapshot
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink import position_rewind, quarantine_commit
 from spark_sink.sink.compare_and_swap import Batch
-from spark_sink.sink.quarantine_commit import TableWithQuarantine
+from spark_sink.sink.quarantine import quarantine_commit
+from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import Tables
+from spark_sink.sink.rewind import delta_rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.testing import MemoryStore, MemoryTable
@@ -276,14 +277,14 @@ def test_a_rewind_between_the_looks_at_quarantine_and_table_is_noticed(
         _run(path, 0, 10, {4})
         DeltaTable(path).restore(0)
         with monkeypatch.context() as patch:
-            patch.setattr(position_rewind, "_rewind_quarantine", lambda *_: None)  # it comes later
-            position_rewind.rewind(path, apply=True)
+            patch.setattr(delta_rewind, "_rewind_quarantine", lambda *_: None)  # it comes later
+            delta_rewind.rewind(path, apply=True)
         return None  # as before the first bad record
 
     monkeypatch.setattr(DeltaLakeTable, "refresh", refreshed)
     with pytest.raises(TableError, match="set the positions back while this process was running"):
         _run(path, 0, 10, set())
-    position_rewind.rewind(path, apply=True)
+    delta_rewind.rewind(path, apply=True)
     _run(path, 0, 10, {5})
     assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == list(range(10))
 
@@ -305,7 +306,7 @@ def test_bad_rows_that_a_rewind_took_back_are_not_added(
         if not stopped:
             stopped.append("between its commits")
             DeltaTable(path).restore(1)
-            position_rewind.rewind(path, apply=True)
+            delta_rewind.rewind(path, apply=True)
             with monkeypatch.context() as patch, contextlib.suppress(_Crashed):
                 patch.setattr(DeltaLakeTable, "swap", _crash("before the quarantine" if again else "none"))
                 _run(path, 10, 20, again)

@@ -15,9 +15,9 @@ from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.positions import positions
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from spark_sink.sink.position_rewind import rewind
+from spark_sink.sink.rewind.delta_rewind import rewind
+from spark_sink.sink.rewind.set_back_positions import Rewound
 from spark_sink.sink.row_options import RowOptions
-from spark_sink.sink.set_back_positions import Rewound
 
 GOOD, POISON = TopicPartition("good", 0), TopicPartition("poison", 0)
 

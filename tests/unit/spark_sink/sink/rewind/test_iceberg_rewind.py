@@ -17,9 +17,10 @@ from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink import iceberg_rewind, quarantine_commit
-from spark_sink.sink.position_rewind import rewind
-from spark_sink.sink.quarantine_replay import replay
+from spark_sink.sink.quarantine import quarantine_commit
+from spark_sink.sink.quarantine.quarantine_replay import replay
+from spark_sink.sink.rewind import iceberg_rewind
+from spark_sink.sink.rewind.delta_rewind import rewind
 from tests.iceberg_batches import Writer, bad_offsets, offsets
 from tests.table_kinds import ADDRESS, catalog, peer, warehouse
 

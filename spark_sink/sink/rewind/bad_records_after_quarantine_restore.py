@@ -26,7 +26,7 @@ from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog, lines_of
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.positions import rewound
 from spark_sink.lake.table_storage import Storage, is_delta_table
-from spark_sink.sink.rewind_commit import KIND, NOTE, commit
+from spark_sink.sink.rewind.rewind_commit import KIND, NOTE, commit
 
 _ATTEMPTS = 5
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from spark_sink.formats.quarantined_rows import SCHEMA, python_rows
-from spark_sink.sink.dead_letter_records import Letter, letter, stub, wire_bytes
-from tests.unit.spark_sink.sink.test_dead_letter_publisher import ROW
+from spark_sink.sink.quarantine.dead_letter_records import Letter, letter, stub, wire_bytes
+from tests.unit.spark_sink.sink.quarantine.test_dead_letter_publisher import ROW
 
 
 def row(**changed: Any) -> dict[str, Any]:  # noqa: ANN401 -- any column

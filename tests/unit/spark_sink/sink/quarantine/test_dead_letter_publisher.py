@@ -13,11 +13,11 @@ from deltalake import write_deltalake
 from spark_sink.errors import DeadLetterError
 from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink import dead_letter_publisher as module
-from spark_sink.sink.dead_letter_progress import Published, decode, decode_key, encode_key
-from spark_sink.sink.dead_letter_publisher import DeadLetters, Sent
-from spark_sink.sink.dead_letter_records import Letter, wire_bytes
-from spark_sink.sink.quarantine_version import Quarantine
+from spark_sink.sink.quarantine import dead_letter_publisher as module
+from spark_sink.sink.quarantine.dead_letter_progress import Published, decode, decode_key, encode_key
+from spark_sink.sink.quarantine.dead_letter_publisher import DeadLetters, Sent
+from spark_sink.sink.quarantine.dead_letter_records import Letter, wire_bytes
+from spark_sink.sink.quarantine.quarantine_version import Quarantine
 
 ROW: dict[str, Any] = {
     "topic": "t",

@@ -17,9 +17,9 @@ from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink import position_rewind
-from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.query_tables import Tables
+from spark_sink.sink.rewind import delta_rewind
+from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from tests.raw_rows import SCHEMA
@@ -106,7 +106,7 @@ def test_a_rewind_that_was_cut_off_is_finished_by_the_next(tmp_path: Path, monke
         _commit(path, begin)
     DeltaTable(path).restore(1)
     with monkeypatch.context() as patch:
-        patch.setattr("spark_sink.sink.position_rewind._rewind_quarantine", _crash)
+        patch.setattr("spark_sink.sink.rewind.delta_rewind._rewind_quarantine", _crash)
         with pytest.raises(KeyboardInterrupt):
             rewind(path, apply=True)
     with pytest.raises(TableError, match="azimuth rewind"):
@@ -132,7 +132,7 @@ def test_a_quarantine_ahead_whose_first_record_is_at_the_position_is_set_back(
     else:
         DeltaTable(path).restore(1)
         with monkeypatch.context() as patch:
-            patch.setattr("spark_sink.sink.position_rewind._rewind_quarantine", _crash)
+            patch.setattr("spark_sink.sink.rewind.delta_rewind._rewind_quarantine", _crash)
             with pytest.raises(KeyboardInterrupt):
                 rewind(path, apply=True)
     assert positions(path, "g") == {("t", 0): 15, ("t", 1): 15}
@@ -158,7 +158,7 @@ def test_a_writer_that_runs_through_a_rewind_is_refused_until_the_rewind_is_fini
         _commit(path, begin, kept)
     DeltaTable(path).restore(1)
     with monkeypatch.context() as patch:
-        patch.setattr("spark_sink.sink.position_rewind._rewind_quarantine", _crash)
+        patch.setattr("spark_sink.sink.rewind.delta_rewind._rewind_quarantine", _crash)
         with pytest.raises(KeyboardInterrupt):
             rewind(path, apply=True)
     with pytest.raises(TableError, match="set the positions back while this process was running"):
@@ -184,7 +184,7 @@ def test_a_commit_during_a_rewind_makes_it_fail(
     for begin in (0, 10, 20):
         _commit(path, begin, kept)
     DeltaTable(path).delete('"offset" >= 20')
-    real = getattr(position_rewind, step)
+    real = getattr(delta_rewind, step)
 
     def meanwhile(*given: object) -> None:
         monkeypatch.undo()
@@ -194,7 +194,7 @@ def test_a_commit_during_a_rewind_makes_it_fail(
             DeltaTable(path).delete('"offset" >= 10')
         real(*given)
 
-    monkeypatch.setattr(position_rewind, step, meanwhile)
+    monkeypatch.setattr(delta_rewind, step, meanwhile)
     end = 40 if writer == "an agent" else 30
     with pytest.raises(TableError, match=r"the positions were not set: .*Stop the agents, and run the command again"):
         rewind(path, apply=True)

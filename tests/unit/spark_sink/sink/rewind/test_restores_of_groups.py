@@ -18,8 +18,8 @@ from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.query_tables import Tables
+from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from tests.raw_rows import SCHEMA

@@ -32,7 +32,7 @@ from spark_sink.lake.table_contract import Change, DataFile
 from spark_sink.lake.table_storage import Storage, filesystem
 from spark_sink.lake.unwritten_quarantine import noted_quarantine
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.rewind_commit import CHANGED, NOTE
+from spark_sink.sink.rewind.rewind_commit import CHANGED, NOTE
 
 Ends = Mapping[TopicPartition, int]
 

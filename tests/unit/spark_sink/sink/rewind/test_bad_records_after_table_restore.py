@@ -13,8 +13,8 @@ from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.query_tables import Tables
+from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from tests.raw_rows import SCHEMA
@@ -125,10 +125,10 @@ def test_a_crash_at_any_step_leaves_the_work_to_the_next_call(path: Path, monkey
     for step in (
         "bad_records_after_table_restore.from_offsets",
         "bad_records_after_table_restore.Change",
-        "position_rewind._set_positions",
+        "delta_rewind._set_positions",
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(f"spark_sink.sink.{step}", _crash)
+            patch.setattr(f"spark_sink.sink.rewind.{step}", _crash)
             with pytest.raises(KeyboardInterrupt):
                 rewind(str(path), apply=True)
         with pytest.raises(TableError, match="azimuth rewind"):

@@ -24,8 +24,8 @@ from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.quarantine_replay import Replayed, as_is, replay, waiting
-from spark_sink.sink.quarantine_version import Quarantine
+from spark_sink.sink.quarantine.quarantine_replay import Replayed, as_is, replay, waiting
+from spark_sink.sink.quarantine.quarantine_version import Quarantine
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
@@ -170,8 +170,8 @@ def test_a_replay_that_dies_between_two_parts_brings_each_record_once(
         sizes.append(rows.num_rows)
         return as_is(rows, ROWS)
 
-    monkeypatch.setattr("spark_sink.sink.quarantine_replay._PART_ROWS", 2)
-    monkeypatch.setattr("spark_sink.sink.quarantine_replay.quarantine_records", counted)
+    monkeypatch.setattr("spark_sink.sink.quarantine.quarantine_replay._PART_ROWS", 2)
+    monkeypatch.setattr("spark_sink.sink.quarantine.quarantine_replay.quarantine_records", counted)
     with pytest.raises(KeyboardInterrupt):
         replay(table, "g", dies)
     assert replay(table, "g") == Replayed(rows=9 - sum(sizes), left=0)
@@ -187,7 +187,7 @@ def test_conflicts_without_end_are_said_so(table: str, monkeypatch: pytest.Monke
         raise ConflictError
 
     monkeypatch.setattr(DeltaLakeTable, "swap", busy)
-    monkeypatch.setattr("spark_sink.sink.quarantine_replay.ATTEMPTS", 3)
+    monkeypatch.setattr("spark_sink.sink.quarantine.quarantine_replay.ATTEMPTS", 3)
     with pytest.raises(TableError, match="run it again"):
         replay(table, "g")
 

@@ -29,10 +29,10 @@ from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.lake.table_storage import Storage, no_iceberg_table
 from spark_sink.lake.verification import COLUMNS, Runs, named_group, scan
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.quarantine_commit import add_those_left, refuse_other_table
-from spark_sink.sink.rewind_commit import NOTE
-from spark_sink.sink.rewound_rows import above, in_both, refuse_undone
-from spark_sink.sink.set_back_positions import Rewound, ahead, behind
+from spark_sink.sink.quarantine.quarantine_commit import add_those_left, refuse_other_table
+from spark_sink.sink.rewind.rewind_commit import NOTE
+from spark_sink.sink.rewind.rewound_rows import above, in_both, refuse_undone
+from spark_sink.sink.rewind.set_back_positions import Rewound, ahead, behind
 
 _HOW = "its current snapshot was set to one with rows that an earlier rewind had left out"
 

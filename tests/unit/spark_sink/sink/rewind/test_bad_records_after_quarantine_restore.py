@@ -13,8 +13,8 @@ from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.query_tables import Tables
+from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from tests.raw_rows import SCHEMA
@@ -170,11 +170,11 @@ def test_a_crash_at_any_step_leaves_the_work_to_the_next_call(path: Path, monkey
     _quarantine(path).restore(1)
     for step in (
         "bad_records_after_quarantine_restore.commit",
-        "position_rewind._add_named",
-        "position_rewind._rewind_quarantine",
+        "delta_rewind._add_named",
+        "delta_rewind._rewind_quarantine",
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(f"spark_sink.sink.{step}", _crash)
+            patch.setattr(f"spark_sink.sink.rewind.{step}", _crash)
             with pytest.raises(KeyboardInterrupt):
                 rewind(str(path), apply=True)
     rewind(str(path), apply=True)

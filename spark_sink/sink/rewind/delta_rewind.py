@@ -36,13 +36,13 @@ from spark_sink.lake.table_dataset import rows_where
 from spark_sink.lake.table_storage import Storage, is_delta_table, is_iceberg, no_delta_table, table_uri
 from spark_sink.lake.verification import named_group, scan_table
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.bad_records_after_quarantine_restore import find_taken, put_back
-from spark_sink.sink.bad_records_after_table_restore import Removed, bring_back, find_removed, from_offsets
-from spark_sink.sink.iceberg_rewind import rewind_iceberg
-from spark_sink.sink.lineage_positions import lineage_positions, past_bad_records
-from spark_sink.sink.quarantine_commit import add_those_left, refuse_other_table
-from spark_sink.sink.rewind_commit import NOTE, set_numbers
-from spark_sink.sink.set_back_positions import Rewound, ahead, behind
+from spark_sink.sink.quarantine.quarantine_commit import add_those_left, refuse_other_table
+from spark_sink.sink.rewind.bad_records_after_quarantine_restore import find_taken, put_back
+from spark_sink.sink.rewind.bad_records_after_table_restore import Removed, bring_back, find_removed, from_offsets
+from spark_sink.sink.rewind.iceberg_rewind import rewind_iceberg
+from spark_sink.sink.rewind.positions_of_restored_version import lineage_positions, past_bad_records
+from spark_sink.sink.rewind.rewind_commit import NOTE, set_numbers
+from spark_sink.sink.rewind.set_back_positions import Rewound, ahead, behind
 
 _HOW = "a RESTORE brought back rows that an earlier one had taken"
 

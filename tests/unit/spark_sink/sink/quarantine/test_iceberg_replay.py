@@ -16,8 +16,8 @@ from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, LostRecordsError, Snapshot
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink import quarantine_commit, quarantine_replay
-from spark_sink.sink.quarantine_replay import Replayed, replay, waiting
+from spark_sink.sink.quarantine import quarantine_commit, quarantine_replay
+from spark_sink.sink.quarantine.quarantine_replay import Replayed, replay, waiting
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.sink.quarantine_listing import counts, lowest
+from spark_sink.sink.quarantine.quarantine_listing import counts, lowest
 
 SCHEMA = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("error_class", pa.string())]

@@ -26,10 +26,10 @@ from assignors.errors import AssignorError
 from spark_sink.errors import DeadLetterError
 from spark_sink.formats.quarantined_rows import python_rows
 from spark_sink.lake.table_storage import Storage
-from spark_sink.sink.dead_letter_progress import HELD, PROGRESS, Published, encode_key, next_offsets
-from spark_sink.sink.dead_letter_records import Letter, letter, stub, wire_bytes
-from spark_sink.sink.quarantine_listing import lowest
-from spark_sink.sink.quarantine_version import Ends, Quarantine, without_topic
+from spark_sink.sink.quarantine.dead_letter_progress import HELD, PROGRESS, Published, encode_key, next_offsets
+from spark_sink.sink.quarantine.dead_letter_records import Letter, letter, stub, wire_bytes
+from spark_sink.sink.quarantine.quarantine_listing import lowest
+from spark_sink.sink.quarantine.quarantine_version import Ends, Quarantine, without_topic
 
 log = logging.getLogger(__name__)
 

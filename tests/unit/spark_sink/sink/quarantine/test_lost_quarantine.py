@@ -9,8 +9,8 @@ from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.verification import verify
-from spark_sink.sink.position_rewind import rewind
-from tests.unit.spark_sink.sink.test_quarantine_commit import _crash, _Crashed, _offsets, _run, clean_up_log
+from spark_sink.sink.rewind.delta_rewind import rewind
+from tests.unit.spark_sink.sink.quarantine.test_quarantine_commit import _crash, _Crashed, _offsets, _run, clean_up_log
 
 
 def _kept(path: str) -> list[int]:
