@@ -11,6 +11,7 @@ if typing.TYPE_CHECKING:
     from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
     from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
     from spark_sink.sink.spark_landing import SparkLanding
+    from spark_sink.source.fixed_offsets import fixed_offsets
     from spark_sink.source.kafka_source import KafkaGroupSource
     from spark_sink.source.query_metrics import QueryMetrics
     from spark_sink.source.received_traffic import QueryTraffic
@@ -25,6 +26,7 @@ _HOMES = {
     "QueryTraffic": "source.received_traffic",
     "SparkLanding": "sink.spark_landing",
     "SparkSinkError": "errors",
+    "fixed_offsets": "source.fixed_offsets",
     "positions": "lake.positions",
     "union": "source.union_read.union_reader",
     "warm_processes": "agent.start.warm_python",
@@ -38,6 +40,7 @@ __all__ = [
     "QueryTraffic",
     "SparkLanding",
     "SparkSinkError",
+    "fixed_offsets",
     "positions",
     "union",
     "warm_processes",

@@ -77,7 +77,7 @@ _CLASSIC_ONLY = (
 )
 _NO_GROUP = "none"  # librdkafka reads nothing without a group's name, and does not join it
 # Options of the sink, ignored here: one map may configure both sides of a query.
-_PASSED_OVER = ("storage.", "catalog.", REGISTRY, "path", "format", "tableformat")
+_PASSED_OVER = ("storage.", "catalog.", REGISTRY, "path", "format", "tableformat", "topicids")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,14 +70,24 @@ def _rule(given: Mapping[str, str], side: str, default: int, no_later_record: st
     mark = default if text is None else _MARKS.get(text.strip().lower())
     return OffsetRule(
         mark=default if mark is None else mark,
-        offsets=_by_partition(json_value(text or "", names[0]), names[0], EARLIEST) if mark is None else {},
+        offsets=offsets_by_partition(json_value(text or "", names[0]), names[0], EARLIEST) if mark is None else {},
         timestamp_ms=number(given, f"{side}Timestamp", None),
-        timestamps_ms=_by_partition(json_value(given.get(names[1].lower(), "{}"), names[1]), names[1], 0),
+        timestamps_ms=offsets_by_partition(json_value(given.get(names[1].lower(), "{}"), names[1]), names[1], 0),
         no_later_record=no_later_record,
     )
 
 
-def _by_partition(value: object, name: str, least: int) -> dict[TopicPartition, int]:
+def offsets_by_partition(value: object, name: str, least: int) -> dict[TopicPartition, int]:
+    """Read `{"topic": {"0": number}}`.
+
+    Args:
+        value: parsed JSON.
+        name: of the option, for messages.
+        least: the lowest number that is valid.
+
+    Raises:
+        OptionError: it has another form, or a number is too low.
+    """
     try:
         found = {
             TopicPartition(topic, int(partition)): int(number)

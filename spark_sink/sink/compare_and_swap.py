@@ -16,6 +16,7 @@ from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Trim, Verdict, decide
+from spark_sink.sink.range_write import RangeWrite
 from spark_sink.sink.second_writes import BatchWrite, part_of
 
 ATTEMPTS = 100
@@ -37,7 +38,7 @@ class Batch:
         number: Spark's batch id, for the history.
         agent: the committing agent, for the history.
         bad: files of the table's quarantine, with the rows of these ranges that could not be decoded.
-        write: this write in the function of `foreachBatch`; None for the batch of a stream.
+        write: this batch write, in `foreachBatch` or outside of a stream; None for the batch of a stream.
         by_topic: whether the history has the rows of each topic, too.
     """
 
@@ -47,7 +48,7 @@ class Batch:
     number: int = -1
     agent: str = ""
     bad: Sequence[DataFile] = ()
-    write: BatchWrite | None = None
+    write: BatchWrite | RangeWrite | None = None
     by_topic: bool = False
 
 
@@ -98,8 +99,10 @@ def commit(
     for attempt in range(ATTEMPTS):
         snapshot = _look(table, batch)
         decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
+        if isinstance(batch.write, RangeWrite):
+            batch.write.refuse_before(table.name, snapshot.beginnings)
         if batch.write is not None and decision.empty:
-            if batch.write.is_second(snapshot.writes, rows_of_write):
+            if isinstance(batch.write, BatchWrite) and batch.write.is_second(snapshot.writes, rows_of_write):
                 if swapped(table, snapshot, _refused(batch.write, batch, snapshot), failed, sleep=sleep):
                     raise batch.write.second(table.name, rows_of_write)
                 continue
@@ -162,7 +165,7 @@ def _is_unrecorded(batch: Batch, snapshot: Snapshot) -> bool:
 
     Without rows it needs none: a write that does not know its run would hide the number of the write with the rows.
     """
-    return batch.write is not None and snapshot.writes.get(batch.write.query) != batch.write.number
+    return isinstance(batch.write, BatchWrite) and snapshot.writes.get(batch.write.query) != batch.write.number
 
 
 def _rows_of_write(batch: Batch) -> int:

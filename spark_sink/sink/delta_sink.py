@@ -6,7 +6,8 @@ commit   in one Python process next to the driver, which lives for several batch
 abort    does nothing: Spark may call it after a successful commit, and deleting files would lose rows
 
 A batch write inside `foreachBatch` is the same: with the batch's number it finds the same ranges, so a repeated call
-adds nothing. A second write of a batch within one call is refused (`second_writes`).
+adds nothing. A second write of a batch within one call is refused (`second_writes`). A batch write outside of a stream
+has its ranges in its options (`range_write`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,10 +37,13 @@ from spark_sink.sink.direct_landing import (
     table_schema,
 )
 from spark_sink.sink.query_tables import Tables
+from spark_sink.sink.range_write import RangeWrite, ranges_of_write
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.second_writes import BatchWrite, run_of_write
 from spark_sink.sink.sink_options import DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
 from spark_sink.sink.spark_offset_log import batch_offset
+
+NO_BATCH = -1
 
 
 class DeltaExactlyOnceSink(DataSource):
@@ -48,7 +52,7 @@ class DeltaExactlyOnceSink(DataSource):
     Options: `path` (`{topic}` in it means a table for each topic), `routes` (JSON, regular expression of topics to
     address), `kafka.group.id`, `checkpointLocation`, `agent`, `partitionBy` (columns, by commas), `mergeSchema`,
     `compression`, `compactEvery`, `storage.<name>` for the object store, `tableProperty.<name>` for new tables; in a
-    batch write of `foreachBatch` also `batchId`.
+    batch write of `foreachBatch` also `batchId`, and outside of a stream `startingOffsets` and `endingOffsets`.
     docs/reference/options.md lists the defaults.
     """
 
@@ -57,8 +61,8 @@ class DeltaExactlyOnceSink(DataSource):
         """The format's name."""
         return "delta-exactly-once"
 
-    def writer(self, schema: StructType, overwrite: bool) -> "BatchWriter":  # noqa: FBT001 -- Spark's signature
-        """Create the writer of one batch of `foreachBatch`."""
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 -- Spark's signature
+        """Create the writer of one batch of `foreachBatch`, or of ranges that the options name."""
         return batch_writer(self.name(), self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "SinkWriter":  # noqa: N802, FBT001 -- Spark's signature
@@ -68,7 +72,9 @@ class DeltaExactlyOnceSink(DataSource):
         return stream_writer(self.name(), self.options, schema, overwrite=overwrite)
 
 
-def stream_writer(name: str, given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> "SinkWriter":
+def stream_writer(
+    name: str, given: Mapping[str, str], schema: StructType, *, overwrite: bool, stream: bool = True
+) -> "SinkWriter":
     """Create the writer of a query.
 
     Args:
@@ -76,13 +82,14 @@ def stream_writer(name: str, given: Mapping[str, str], schema: StructType, *, ov
         given: the options of the query.
         schema: columns of its rows.
         overwrite: the query wants to replace the rows.
+        stream: whether the rows are those of a stream's batch.
 
     Raises:
         OptionError: an option is invalid, or is for tables of another format.
     """
     if overwrite:
         raise OptionError(f"{name} knows the output mode 'append' only")
-    options = SinkOptions.parse(given)
+    options = SinkOptions.parse(given, stream=stream)
     if name != f"{ICEBERG_FORMAT if options.iceberg else DELTA_FORMAT}-exactly-once":
         raise OptionError(f"{options.routes.default}: its format is not that of {name}; use the other sink")
     if is_direct(schema.names):
@@ -90,8 +97,8 @@ def stream_writer(name: str, given: Mapping[str, str], schema: StructType, *, ov
     return SinkWriter(options, normal_schema(to_arrow_schema(schema, timezone="UTC")))
 
 
-def batch_writer(name: str, given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> "BatchWriter":
-    """Create the writer of one batch of `foreachBatch`.
+def batch_writer(name: str, given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceArrowWriter:
+    """Create the writer of one batch of `foreachBatch`, or of ranges that the options name.
 
     Args:
         name: the format's name.
@@ -100,16 +107,20 @@ def batch_writer(name: str, given: Mapping[str, str], schema: StructType, *, ove
         overwrite: the write wants to replace the rows.
 
     Raises:
-        OptionError: `batchId` is missing, or another option is invalid.
+        OptionError: the options do not say which offsets the rows are from, or one of them is invalid.
     """
     number = batch_number(given)
-    if number is None:
+    if number is not None:
+        return BatchWriter(stream_writer(name, given, schema, overwrite=overwrite), number)
+    offset = None if any(one.lower() == "checkpointlocation" for one in given) else ranges_of_write(given)
+    if offset is None:
         raise OptionError(
-            f"{name} writes the batches of a stream, because their offsets show what a table has: in foreachBatch set "
-            "the option 'batchId' to the function's second argument and 'checkpointLocation' to the query's; for "
-            f"other rows use the format {name.removesuffix('-exactly-once')!r}"
+            f"{name} must know from which offsets the rows are, because these show what a table has: in foreachBatch "
+            "set the option 'batchId' to the function's second argument and 'checkpointLocation' to the query's; for "
+            "rows of a batch read give spark_sink.fixed_offsets(options) to the read and the write; for other rows use "
+            f"the format {name.removesuffix('-exactly-once')!r}"
         )
-    return BatchWriter(stream_writer(name, given, schema, overwrite=overwrite), number)
+    return RangeWriter(stream_writer(name, given, schema, overwrite=overwrite, stream=False), offset)
 
 
 @dataclass
@@ -165,24 +176,31 @@ class SinkWriter(DataSourceStreamArrowWriter):
         self.commit_part(messages, batchId)
 
     def commit_part(
-        self, messages: Sequence[WriterCommitMessage | None], batch: int, write: BatchWrite | None = None
+        self,
+        messages: Sequence[WriterCommitMessage | None],
+        batch: int,
+        write: BatchWrite | RangeWrite | None = None,
     ) -> None:
         """Commit a batch, or what a function of `foreachBatch` writes of it.
 
         Args:
             messages: from the tasks.
-            batch: Spark's number of the batch.
-            write: this write in the function; None for a stream.
+            batch: Spark's number of the batch; -1 for a write outside of a stream.
+            write: this batch write; None for a stream.
 
         Raises:
             TableError: a table refuses its part, or a task has not finished.
         """
-        offset = batch_offset(self._options.checkpoint, batch, self._options.storage)
+        if isinstance(write, RangeWrite):
+            offset = write.offset
+        else:
+            offset = batch_offset(self._options.checkpoint, batch, self._options.storage)
         landed = [message for message in messages if isinstance(message, Landed)]
         if len(landed) < len(messages):
             raise TableError(
-                f"batch {batch}: {len(messages) - len(landed)} of {len(messages)} tasks do not say which files they "
-                "wrote; nothing was committed, and Spark repeats the batch"
+                f"{len(messages) - len(landed)} of {len(messages)} tasks of "
+                f"{'the write' if batch < 0 else f'batch {batch}'} do not say which files they wrote; nothing was "
+                "committed; repeat it"
             )
         self._refuse_incomplete(offset, landed)
         files: dict[str, list[DataFile]] = {}
@@ -250,6 +268,35 @@ class BatchWriter(DataSourceArrowWriter):
         runs = {one.run for one in messages if isinstance(one, Landed) and one.rows}
         write = BatchWrite.of(self._writer.checkpoint, self._number, run_of_write(runs, self._number))
         self._writer.commit_part(messages, self._number, write)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Do nothing, as for a stream."""
+
+
+class RangeWriter(DataSourceArrowWriter):
+    """Writes and commits rows of the ranges that the options name, outside of a stream.
+
+    Args:
+        writer: a stream's writer.
+        offset: the ranges.
+    """
+
+    def __init__(self, writer: SinkWriter, offset: Offset) -> None:
+        self._writer = writer
+        self._offset = offset
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
+        """Write the rows of one task into data files."""
+        return self._writer.write(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Commit the rows, exactly once.
+
+        Raises:
+            HoleError: a range begins after the table's position.
+            TableError: the table has other rows of these ranges, or refuses its part.
+        """
+        self._writer.commit_part(messages, NO_BATCH, RangeWrite(offset=self._offset))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Do nothing, as for a stream."""

@@ -1,10 +1,10 @@
 """`.format("iceberg-exactly-once")`: as `delta_sink`, into Iceberg tables."""
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter
 from pyspark.sql.types import StructType
 
 from spark_sink.errors import OptionError
-from spark_sink.sink.delta_sink import BatchWriter, SinkWriter, batch_writer, stream_writer
+from spark_sink.sink.delta_sink import SinkWriter, batch_writer, stream_writer
 from spark_sink.sink.sink_options import ICEBERG_FORMAT, batch_number
 
 
@@ -14,7 +14,8 @@ class IcebergExactlyOnceSink(DataSource):
     Options: `path` (`catalog.namespace.table`), `catalog.<name>` as in pyiceberg (`catalog.warehouse` alone, a folder,
     means an SQLite catalog in it), `routes` (JSON, regular expression of topics to table), `kafka.group.id`,
     `checkpointLocation`, `agent`, `mergeSchema`, `compression`, `compactEvery`, `storage.<name>` for a checkpoint on an
-    object store, `tableProperty.<name>` for new tables; in a batch write of `foreachBatch` also `batchId`.
+    object store, `tableProperty.<name>` for new tables; in a batch write of `foreachBatch` also `batchId`,
+    and outside of a stream `startingOffsets` and `endingOffsets`.
     docs/reference/options.md lists the defaults.
     """
 
@@ -23,8 +24,8 @@ class IcebergExactlyOnceSink(DataSource):
         """The format's name."""
         return "iceberg-exactly-once"
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:  # noqa: FBT001 -- Spark's signature
-        """Create the writer of one batch of `foreachBatch`."""
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 -- Spark's signature
+        """Create the writer of one batch of `foreachBatch`, or of ranges that the options name."""
         options = {**self.options, "tableFormat": ICEBERG_FORMAT}
         return batch_writer(self.name(), options, schema, overwrite=overwrite)
 

@@ -19,6 +19,7 @@ from spark_sink.lake.table_storage import PLACEHOLDER
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine, refuse_ahead
+from spark_sink.sink.range_write import RangeWrite
 from spark_sink.sink.second_writes import BatchWrite
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.sink.spark_offset_log import batch_offset
@@ -50,7 +51,7 @@ class Tables:
         number: int,
         columns: Schemas | None = None,
         *,
-        write: BatchWrite | None = None,
+        write: BatchWrite | RangeWrite | None = None,
     ) -> list[Outcome]:
         """Commit one batch to its tables. A table that has it already adds nothing, so the call may be repeated.
 
@@ -60,7 +61,7 @@ class Tables:
             schema: the query's columns of the rows.
             number: Spark's batch id.
             columns: columns of the rows of a table, if they differ from the query's.
-            write: this write in the function of `foreachBatch`; None for the batch of a stream.
+            write: this batch write, in `foreachBatch` or outside of a stream; None for the batch of a stream.
 
         Raises:
             HoleError: rows before this batch are missing in a table.

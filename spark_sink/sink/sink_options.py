@@ -32,6 +32,7 @@ _KNOWN = frozenset(
         "path",
         "routes",
         "tableformat",
+        "topicids",
         "topicnotes",
     }
 )
@@ -47,7 +48,7 @@ class SinkOptions:
     Attributes:
         routes: tables by topic.
         group: the consumer group whose positions the tables store.
-        checkpoint: the query's checkpointLocation.
+        checkpoint: the query's checkpointLocation; empty for a batch write outside of a stream.
         agent: the agent's name, for the tables' history.
         storage: options of the object store.
         table: settings for creating and changing a table.
@@ -65,8 +66,12 @@ class SinkOptions:
     topic_notes: bool = False
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> "SinkOptions":
+    def parse(cls, options: Mapping[str, str], *, stream: bool = True) -> "SinkOptions":
         """Read the options passed to `.option(...)`; names are case-insensitive, as in Spark.
+
+        Args:
+            options: of the query, or of a batch write.
+            stream: whether the rows are those of a stream's batch, which is in the query's checkpoint.
 
         Raises:
             OptionError: an option is unknown, missing or invalid.
@@ -74,7 +79,7 @@ class SinkOptions:
         given = {name.lower(): value for name, value in options.items()}
         iceberg = _is_iceberg(given)
         sink = f"{ICEBERG_FORMAT if iceberg else DELTA_FORMAT}-exactly-once"
-        for name in _NEEDED:
+        for name in _NEEDED if stream else _NEEDED[:-1]:
             if not given.get(name.lower()):
                 raise OptionError(f"{sink} needs the option {name!r}")
         for name in given:
@@ -84,7 +89,8 @@ class SinkOptions:
                 known = proposal(name, _KNOWN) or f"known are {prefixes} and {sorted(_KNOWN)}"
                 raise OptionError(f"{sink} has no option {name!r}; {known}")
         _refuse_unsupported(given, iceberg=iceberg)
-        local_path(given["checkpointlocation"])  # the commits read Spark's offset log there
+        if stream:
+            local_path(given["checkpointlocation"])  # the commits read Spark's offset log there
         layout = Layout(
             partition_columns=() if iceberg else partition_columns(given.get("partitionby", "")),
             compression=given.get("compression", "zstd"),
@@ -105,7 +111,7 @@ class SinkOptions:
         return cls(
             routes=_iceberg_routes(given) if iceberg else _delta_routes(given),
             group=given["kafka.group.id"],
-            checkpoint=given["checkpointlocation"],
+            checkpoint=given["checkpointlocation"] if stream else "",
             agent=given.get("agent", ""),
             storage=storage_options(options),
             table=TableSettings(layout=layout, properties=properties, merge_schema=merge, terms=terms),

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import VariantVal
 
 from assignors import GroupMember, HRWAssignor
+from spark_sink import fixed_offsets, positions
 from spark_sink.demo.cluster import Cluster
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.verification import verify
@@ -181,6 +182,32 @@ def test_a_batch_is_read_without_a_group_and_foreach_batch_writes_it_once(
     assert (found.rows, found.duplicates, found.missing) == (20, 0, 0)
     with pytest.raises(Exception, match="in foreachBatch set the option 'batchId'"):
         asked.load().write.format("delta-exactly-once").option("path", table).mode("append").save()
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_batch_is_written_once_with_the_offsets_of_its_read(
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession, kind: str
+) -> None:
+    """A job that is repeated adds nothing; the next one, with an overlap, adds what came in between."""
+    name = topic("once", partitions=2)
+    source = {"kafka.bootstrap.servers": pipeline.base["kafka.bootstrap.servers"], "subscribePattern": f"{name}.*"}
+    if kind == "iceberg":
+        catalog = {"catalog.warehouse": str(pipeline.root / "warehouse")}
+        table, path, storage = "iceberg://lake.raw.once", {"path": "lake.raw.once", **catalog}, catalog
+    else:
+        table = str(pipeline.root / "once")
+        path, storage = {"path": table}, {}
+    for count in (10, 7):
+        fill(producer, name, 2, count)
+        ranges = fixed_offsets(source)
+        rows = spark.read.format("kafka-group").options(**ranges).load()
+        fill(producer, name, 1, 1)  # not of this read
+        for _ in range(2):
+            writer = rows.write.format(f"{kind}-exactly-once").options(**ranges, **path)
+            writer.option("kafka.group.id", pipeline.group).mode("append").save()
+    found = verify(table, storage_options=storage)
+    assert (found.rows, found.duplicates, found.missing) == (35, 0, 0)
+    assert positions(table, pipeline.group, storage) == {(name, 0): 18, (name, 1): 17}
 
 
 @pytest.mark.slow

@@ -1,0 +1,64 @@
+"""The offsets of a batch read as numbers: the read can be repeated, and the write knows its ranges."""
+
+import json
+from collections.abc import Mapping
+
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import Offset
+from spark_sink.sink.range_write import TOPIC_IDS
+from spark_sink.source.batch_reader import batch_ranges, refuse_for_batch
+
+_REPLACED = frozenset(
+    {
+        "endingoffsets",
+        "endingoffsetsbytimestamp",
+        "endingtimestamp",
+        "startingoffsets",
+        "startingoffsetsbytimestamp",
+        "startingoffsetsbytimestampstrategy",
+        "startingtimestamp",
+        "subscribe",
+        "subscribepattern",
+        TOPIC_IDS.lower(),
+    }
+)
+
+
+def fixed_offsets(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a batch read with the offsets that they mean now as numbers.
+
+    Spark asks a source for its ranges each time that it runs a plan, and `latest` is another offset then. With these
+    options every run reads the same records, and a batch write (`.write.format("delta-exactly-once")`) with the same
+    options knows the ranges of its rows.
+
+    Args:
+        options: of `spark.read.format("kafka-group")`.
+
+    Returns:
+        The same options with `subscribe`, `startingOffsets`, `endingOffsets` and `topicIds` in place of the options of
+        topics, offsets and times.
+
+    Raises:
+        OptionError: an option is invalid, or a topic or partition does not exist.
+        FetchError: a partition has no leader.
+    """
+    from spark_sink.kafka.partition_offsets import PartitionOffsets  # noqa: PLC0415 -- clients, needed by this call only
+
+    parsed = SourceOptions.parse(options, stream=False)
+    refuse_for_batch(parsed)
+    logs = PartitionOffsets(parsed)
+    logs.check_rights(parsed.topics)
+    ranges = batch_ranges(logs, parsed)
+    offset = Offset.of(ranges, logs.identities({one.topic for one in ranges}))
+    begins: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for one in offset:
+        begins.setdefault(one.topic, {})[str(one.partition)] = one.begin
+        ends.setdefault(one.topic, {})[str(one.partition)] = one.end
+    return {
+        **{name: value for name, value in options.items() if name.lower() not in _REPLACED},
+        "subscribe": ",".join(begins),
+        "startingOffsets": json.dumps(begins),
+        "endingOffsets": json.dumps(ends),
+        TOPIC_IDS: json.dumps(offset.identities),
+    }

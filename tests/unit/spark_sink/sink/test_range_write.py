@@ -1,0 +1,171 @@
+"""A batch write outside of a stream commits the rows of its ranges once, and refuses what it would lose in silence."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, positions
+from spark_sink.errors import HoleError, OptionError, TableError
+from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.lake.iceberg.catalogs import open_catalog
+from spark_sink.sink.range_write import ranges_of_write
+
+SCHEMA = arrow_schema(headers=False)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that writes rows of ranges into one table.
+
+    Attributes:
+        root: folder of the table.
+        kind: its format.
+    """
+
+    root: Path
+    kind: str
+
+    def write(self, begin: int, end: int, rows: Iterable[int] | None = None, **more: str) -> None:
+        """Write the rows of one range, all or some of them, as Spark's calls do."""
+        sink = {"delta": DeltaExactlyOnceSink, "iceberg": IcebergExactlyOnceSink}[self.kind]
+        given = {"path": self.address.removeprefix("iceberg://"), "kafka.group.id": "g", **self.storage}
+        writer = sink({**given, **bounds(begin, end), **more}).writer(from_arrow_schema(SCHEMA), overwrite=False)
+        found = [{"topic": "t", "partition": 0, "offset": one, "value": b"v"} for one in rows or range(begin, end)]
+        batch = pa.RecordBatch.from_pylist(found, schema=SCHEMA)
+        writer.commit([writer.write(iter([batch]))])
+
+    @property
+    def address(self) -> str:
+        """Address of the table."""
+        return "iceberg://lake.raw.x" if self.kind == "iceberg" else str(self.root / "x")
+
+    @property
+    def storage(self) -> dict[str, str]:
+        """Options of the table's storage."""
+        return {"catalog.warehouse": str(self.root / "warehouse")} if self.kind == "iceberg" else {}
+
+    @property
+    def offsets(self) -> list[int]:
+        """The offsets in the table, by the format's own reader."""
+        if self.kind == "iceberg":
+            found = open_catalog("lake", self.storage).load_table(("raw", "x")).scan().to_arrow()
+        else:
+            found = DeltaTable(self.address).to_pyarrow_table()
+        return sorted(found.column("offset").to_pylist())
+
+
+def bounds(begin: object, end: object) -> dict[str, str]:
+    """Return the options of one range."""
+    return {"startingOffsets": json.dumps({"t": {"0": begin}}), "endingOffsets": json.dumps({"t": {"0": end}})}
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
+    """One job for each format."""
+    return Job(tmp_path, request.param)
+
+
+def test_a_repeated_write_adds_nothing(job: Job) -> None:
+    """Schedulers repeat jobs, also after a later job has written."""
+    for begin, end in ((0, 5), (0, 5), (5, 8), (0, 5), (5, 8), (3, 10)):
+        job.write(begin, end)
+    assert job.offsets == list(range(10))
+    assert positions(job.address, "g", job.storage) == {("t", 0): 10}
+
+
+def test_other_rows_of_the_same_ranges_are_refused(job: Job) -> None:
+    """Two halves by a filter: the position is past the second one, so it would be lost in silence."""
+    job.write(0, 6, range(0, 6, 2))
+    with pytest.raises(TableError, match=r"written here before with other rows, so these 3 rows .*unionByName"):
+        job.write(0, 6, range(1, 6, 2))
+    job.write(0, 6, range(0, 6, 2))
+    assert job.offsets == [0, 2, 4]
+
+
+def test_a_range_after_the_position_is_a_hole(job: Job) -> None:
+    """The rows between would be missing."""
+    job.write(0, 5)
+    with pytest.raises(HoleError, match=r"the batch begins at offset 7, but the table has come to 5 only"):
+        job.write(7, 9)
+    assert job.offsets == list(range(5))
+
+
+def test_rows_from_before_the_groups_first_offset_are_refused(job: Job) -> None:
+    """The group's position is past them, though the table never had them."""
+    job.write(5, 9)
+    for begin, end in ((0, 5), (0, 7), (4, 20)):
+        with pytest.raises(TableError, match=r"begins before offset 5, where this group began in the table"):
+            job.write(begin, end)
+    assert job.offsets == list(range(5, 9))
+
+
+def test_rows_outside_of_the_ranges_are_refused(job: Job) -> None:
+    """The read had other offsets than the write."""
+    with pytest.raises(TableError, match=r"t/0: rows 3 to 7 are not of this batch, whose range is \[3, 5\)"):
+        job.write(3, 5, range(3, 8))
+
+
+def test_records_of_a_recreated_topic_are_refused(job: Job) -> None:
+    """Its offsets mean other records."""
+    job.write(0, 3, topicIds=json.dumps({"t": "cluster/first"}))
+    with pytest.raises(TableError, match=r"earlier topic of this name, which was deleted and recreated"):
+        job.write(0, 5, topicIds=json.dumps({"t": "cluster/second"}))
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.integers(1, 4)), min_size=1, max_size=5),
+    st.sampled_from(["delta", "iceberg"]),
+)
+def test_any_sequence_of_writes_leaves_each_offset_once(
+    tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[int, int]], kind: str
+) -> None:
+    """From the first offset to the position without a hole; a refused write changes nothing."""
+    job = Job(tmp_path_factory.mktemp("any"), kind)
+    first, at = writes[0][0], writes[0][0]
+    for begin, length in writes:
+        if first <= begin <= at:
+            job.write(begin, begin + length)
+            at = max(at, begin + length)
+        else:
+            with pytest.raises(TableError):
+                job.write(begin, begin + length)
+    assert job.offsets == list(range(first, at))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"endingOffsets": '{"t": {"0": 5}}'}, "option 'startingOffsets': nothing; a batch write needs the offset"),
+        ({**bounds(0, 5), "endingOffsets": "latest"}, "option 'endingOffsets': latest; a batch write needs"),
+        (bounds(0, -1), "option 'endingOffsets': -1 of t/0; .* spark_sink.fixed_offsets"),
+        (bounds(-2, 5), "option 'startingOffsets': -2 of t/0"),
+        (bounds(7, 5), "t/0: the range ends at 5 and begins at 7"),
+        (bounds("x", 5), "option 'startingOffsets': need"),
+        ({**bounds(0, 5), "startingOffsets": '{"t": {"1": 0}}'}, "t/0 is in one of them only"),
+        ({**bounds(0, 5), "topicIds": "[]"}, "option 'topicIds': need"),
+    ],
+)
+def test_bad_ranges_are_one_sentence(options: Mapping[str, str], sentence: str) -> None:
+    """It names the option and the way out."""
+    with pytest.raises(OptionError, match=sentence):
+        ranges_of_write(options)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"startingOffsets": "earliest"}, {**bounds(0, 5), "checkpointLocation": "c"}], ids=str
+)
+@pytest.mark.parametrize("sink", [DeltaExactlyOnceSink, IcebergExactlyOnceSink])
+def test_a_write_without_ranges_says_the_ways_out(sink: type, options: dict[str, str], tmp_path: Path) -> None:
+    """With a checkpoint it is a write in foreachBatch that lacks its number."""
+    one = sink({"path": str(tmp_path / "x"), "kafka.group.id": "g", **options})
+    with pytest.raises(OptionError, match=r"in foreachBatch set the option 'batchId'.*spark_sink.fixed_offsets"):
+        one.writer(from_arrow_schema(SCHEMA), overwrite=False)
