@@ -196,11 +196,13 @@ class SinkWriter(DataSourceStreamArrowWriter):
         else:
             offset = batch_offset(self._options.checkpoint, batch, self._options.storage)
         landed = [message for message in messages if isinstance(message, Landed)]
-        if len(landed) < len(messages):
+        if missing := len(messages) - len(landed):
+            place, then = (
+                (f"batch {batch}: ", ", and Spark repeats the batch") if batch != NO_BATCH else ("", "; repeat it")
+            )
             raise TableError(
-                f"{len(messages) - len(landed)} of {len(messages)} tasks of "
-                f"{'the write' if batch < 0 else f'batch {batch}'} do not say which files they wrote; nothing was "
-                "committed; repeat it"
+                f"{place}{missing} of {len(messages)} tasks do not say which files they wrote; nothing was "
+                f"committed{then}"
             )
         self._refuse_incomplete(offset, landed)
         files: dict[str, list[DataFile]] = {}
