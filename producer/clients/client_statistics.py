@@ -14,7 +14,7 @@ from producer.clients.configured_policy import with_default
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.stalled_partitions import StalledPartitions
 from producer.errors import PolicyError
-from producer.leaders_and_racks import Topology
+from producer.metadata_requests import Topology
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_cost import UNKNOWN, Count, Traffic
 

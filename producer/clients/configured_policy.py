@@ -11,7 +11,7 @@ from producer.clients.producer_options import ProducerOptions
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.producer_settings import KeyMode, ZonePolicy, counts_deliveries, key_rules, zone_order
 from producer.errors import PolicyError
-from producer.leaders_and_racks import Topology
+from producer.metadata_requests import Topology
 
 _BATCH_BYTES = 65_536
 REFRESH_S: Final = 30.0

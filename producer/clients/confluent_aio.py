@@ -19,7 +19,7 @@ from producer.clients.produce_batch import Messages, forget_errors, is_unplaced,
 from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
 from producer.clients.producer_options import ProducerOptions, split_options
-from producer.leaders_and_racks import Lister
+from producer.metadata_requests import Lister
 from producer.partitioning.produce_interpreted import Deliveries, Kind
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_cost import Count, Traffic

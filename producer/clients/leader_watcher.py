@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from producer.decisions.leader_locality import Leaders, Replicas
 from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError, PollWarning, RackWarning
-from producer.leaders_and_racks import Lister, Topology, read_leaders
+from producer.metadata_requests import Lister, Topology, read_leaders
 from producer.partitioning.topics_in_use import TopicsInUse
 
 SHORTEST_REFRESH_S: Final = 0.001

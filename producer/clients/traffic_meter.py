@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Message
 
 from producer.clients.delivery_reports import payload
 from producer.decisions.leader_locality import Racks, Reason, Replicas, copies_elsewhere, zones_of
-from producer.leaders_and_racks import Topology
+from producer.metadata_requests import Topology
 from producer.traffic_cost import Count, Flow, Traffic, summarise
 
 

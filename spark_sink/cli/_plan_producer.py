@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from assignors.clients import CLIENT
 from producer import MetadataError, PolicyError, UnknownTopicError
 from producer.forecast import Forecast, forecast
-from producer.leaders_and_racks import Topology
+from producer.metadata_requests import Topology
 
 _TIMEOUT_S = 10.0
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from producer import ProducerError
-from producer.leaders_and_racks import read_racks
+from producer.metadata_requests import read_racks
 from producer.traffic_cost import GB, UNKNOWN
 from spark_sink.fleet.background_values import BackgroundValue
 

@@ -16,8 +16,8 @@ from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Trim, Verdict, decide
+from spark_sink.sink.foreach_batch_write import BatchWrite, part_of
 from spark_sink.sink.range_write import RangeWrite
-from spark_sink.sink.second_writes import BatchWrite, part_of
 
 ATTEMPTS = 100
 _FAILURES = 3

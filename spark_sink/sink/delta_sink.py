@@ -6,7 +6,7 @@ commit   in one Python process next to the driver, which lives for several batch
 abort    does nothing: Spark may call it after a successful commit, and deleting files would lose rows
 
 A batch write inside `foreachBatch` is the same: with the batch's number it finds the same ranges, so a repeated call
-adds nothing. A second write of a batch within one call is refused (`second_writes`). A batch write outside of a stream
+adds nothing. A second write of a batch within one call is refused (`foreach_batch_write`). A batch write outside of a stream
 has its ranges in its options (`range_write`).
 """
 
@@ -36,10 +36,10 @@ from spark_sink.sink.direct_landing import (
     run_of_task,
     table_schema,
 )
+from spark_sink.sink.foreach_batch_write import BatchWrite, run_of_write
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.range_write import RangeWrite, ranges_of_write
 from spark_sink.sink.rows_by_table import Sorting
-from spark_sink.sink.second_writes import BatchWrite, run_of_write
 from spark_sink.sink.sink_options import DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
 from spark_sink.sink.spark_offset_log import batch_offset
 

@@ -18,9 +18,9 @@ from spark_sink.lake.table_formats import open_table
 from spark_sink.lake.table_storage import PLACEHOLDER
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, Outcome
+from spark_sink.sink.foreach_batch_write import BatchWrite
 from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine, refuse_ahead
 from spark_sink.sink.range_write import RangeWrite
-from spark_sink.sink.second_writes import BatchWrite
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.sink.spark_offset_log import batch_offset
 

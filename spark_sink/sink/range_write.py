@@ -38,7 +38,7 @@ class RangeWrite:
         """Return the number that this write leaves in the table.
 
         Args:
-            part: stands for the rows, of `second_writes.part_of`; None if the write adds nothing.
+            part: stands for the rows, of `foreach_batch_write.part_of`; None if the write adds nothing.
         """
         return {} if part is None else {_QUERY: self._number(part)}
 

@@ -3,6 +3,7 @@
 * `kafka_source`: Spark's entry point.
 * `stream_reader`: the reader, with the methods that Spark calls.
 * `batch_reader`: the reader of a batch, without a group, and its ranges of offsets.
+* `fixed_offsets`: the offsets of a batch read as numbers, for the read and a batch write.
 * `trigger_steps`: plans the next batch at each trigger.
 * `received_traffic`: `QueryTraffic`, what a query received by topic and zone.
 * `record_sizes`: the mean size of a topic's records.

@@ -11,7 +11,7 @@ from kafka import KafkaProducer
 
 from producer import AZAwareAIOProducer, AZAwarePartitioner, AZAwareProducer, Reason, TrafficMeter, matrix
 from producer.forecast import render
-from producer.leaders_and_racks import read_racks
+from producer.metadata_requests import read_racks
 from spark_sink.cli._plan_producer import producer_forecasts
 from spark_sink.demo.cluster import Cluster
 from tests.integration.producer.conftest import MakeTopic, leaders

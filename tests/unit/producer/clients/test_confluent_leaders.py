@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from producer import AZAwareAIOProducer, AZAwareProducer, RackWarning, Reason
-from producer.leaders_and_racks import connection
+from producer.metadata_requests import connection
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until

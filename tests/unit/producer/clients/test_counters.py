@@ -15,7 +15,7 @@ from producer.clients import leader_watcher
 from producer.clients.client_statistics import Statistics
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
-from producer.leaders_and_racks import Topology
+from producer.metadata_requests import Topology
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config

@@ -16,7 +16,7 @@ from producer.clients.client_statistics import Statistics
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.sticky import chance
-from producer.leaders_and_racks import Topology, read_leaders_of
+from producer.metadata_requests import Topology, read_leaders_of
 from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
@@ -312,7 +312,7 @@ def test_a_failed_question_for_racks_keeps_leaders_and_known_racks(monkeypatch: 
             raise MetadataError("no right to ask")
         return answer
 
-    monkeypatch.setattr("producer.leaders_and_racks.read_racks", read_racks)
+    monkeypatch.setattr("producer.metadata_requests.read_racks", read_racks)
     cluster = Cluster(flights=[1, 2])
     watcher = LeaderWatcher(lambda: cluster, TopicsInUse(ZonePolicy(rack="az-a", hold_s=0.0)), Topology({}))
     with pytest.warns(RackWarning, match="no right to ask"):

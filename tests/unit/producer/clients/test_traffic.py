@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from producer import AZAwareAIOProducer, AZAwarePartitioner, AZAwareProducer, PolicyError, Reason, Traffic, TrafficMeter
 from producer.clients import leader_watcher
 from producer.clients.client_statistics import shares
-from producer.leaders_and_racks import connection
+from producer.metadata_requests import connection
 from producer.partitioning import produce_interpreted
 from producer.testing import MockCluster
 from tests.unit.producer.clients.test_kafka_python import connect

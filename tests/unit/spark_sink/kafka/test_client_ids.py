@@ -45,7 +45,7 @@ OF_USERS = {
     "assignors/consumer/fetching.py",
     "assignors/member/broker_assigned_member.py",
     "assignors/member/group_member.py",
-    "producer/leaders_and_racks.py",
+    "producer/metadata_requests.py",
 }
 # Clients with properties from one of the settings below.
 CONFIGURED = {
