@@ -6,8 +6,8 @@ commit   in one Python process next to the driver, which lives for several batch
 abort    does nothing: Spark may call it after a successful commit, and deleting files would lose rows
 
 A batch write inside `foreachBatch` is the same: with the batch's number it finds the same ranges, so a repeated call
-adds nothing. A second write of a batch within one call is refused (`foreach_batch_write`). A batch write outside of a stream
-has its ranges in its options (`range_write`).
+adds nothing. A second write of a batch within one call is refused (`foreach_batch_write`). A batch write outside of a
+stream has its ranges in its options (`range_write`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
