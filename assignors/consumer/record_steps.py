@@ -195,12 +195,13 @@ class RecordSteps:
             self.report_commits()  # of the last one before the member left
             return
         late_s = self._ahead.idle_s() - self._config.max_poll_s
-        if late_s > 0 and not self._membership.by_hand:
+        late = late_s > 0 and not self._membership.by_hand
+        if late:
             self._topic_errors.add(_poll_exceeded(self._config.max_poll_s, late_s))
         self._ahead.polled()
         self.commit_if_due(now)
         if self._ahead.interrupted:
-            self._serve_interruption(now)
+            self._serve_interruption(now, late=late)
 
     def commit_if_due(self, now: float) -> None:
         """Begin an automatic commit if its interval is over; does not wait."""
@@ -208,12 +209,18 @@ class RecordSteps:
             self._commit_at = now + self._commit_s
             self._membership.commit_progress()
 
-    def _serve_interruption(self, now: float) -> None:
-        """Handle all requests of other threads, then raise the error of a callback if there is one."""
+    def _serve_interruption(self, now: float, *, late: bool) -> None:
+        """Handle all requests of other threads, then raise the error of a callback if there is one.
+
+        A program that polled too late gets the error first, and its `on_lost` in the next call, as in librdkafka.
+        """
         self._ahead.interrupted = False  # cleared before the reasons are checked, so a later reason sets it again
         try:
             self._fetching.return_left()
-            self._membership.rebalance()
+            if late and self._membership.lost:
+                self._ahead.interrupt()
+            else:
+                self._membership.rebalance()
             self.report_commits()
             self._membership.rejoin_if_ended()
         except BaseException:
