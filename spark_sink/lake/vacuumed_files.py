@@ -1,10 +1,12 @@
 """Refuses to commit files that VACUUM has removed in the meantime: no reader could open a table that lists them.
 
 VACUUM removes files that no commit names and that are older than its retention. A process that was paused for longer
-between the writing of its files and their commit would name files that are gone.
+between the writing of its files and their commit would name files that are gone. A reader that takes longer finds the
+files of its version gone.
 """
 
 import functools
+import re
 import time
 from collections.abc import Callable, Mapping
 
@@ -16,6 +18,7 @@ from spark_sink.lake.table_storage import Storage, filesystem
 
 # A question to the storage for each file of each batch would be slow, and commits hardly ever come later than this.
 _ASKED_AFTER_MS = 600_000
+_GONE = re.compile(r"not found|no such (file|key)|does not exist|nosuchkey", re.IGNORECASE)  # as each store says it
 
 
 def refuse_gone(uri: str, written: Mapping[str, int], storage: Storage | None = None) -> None:
@@ -49,3 +52,13 @@ def refuse_missing(name: str, written: Mapping[str, int], exists: Callable[[str]
             "were written more than 10 minutes ago: did VACUUM, with a shorter retention, run while this process was "
             "paused? The records are read again from Kafka; if this repeats, run VACUUM with a longer retention"
         )
+
+
+def with_way_out(text: str) -> str:
+    """Return what a library says of rows that it cannot read; if it says that a file is gone, with what to do."""
+    if not _GONE.search(text):
+        return text
+    return (
+        f"{text}. If VACUUM or another program removed the file while the table was being read, read it again, and run "
+        "that program with a longer retention"
+    )

@@ -30,7 +30,7 @@ from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
-from spark_sink.lake.parquet_landing import Landing, storage_errors
+from spark_sink.lake.parquet_landing import KEYS, Landing, storage_errors
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
@@ -364,12 +364,22 @@ class IcebergTable:
         new = fit_schema(self.name, have, want)
         if not new:
             return
+        self._refuse_nameless([one.name for one in new])
         if not self._settings.merge_schema:
             raise SchemaError(
                 f"{self.name}: the table has no column {new[0].name!r} ({new[0].type}); option mergeSchema=true adds it"
             )
         add_columns(self.name, self._load, want, needed=True)
         raise ConflictError(f"{self.name}: columns were added, so the table must be looked at again")
+
+    def _refuse_nameless(self, lacking: Sequence[str]) -> None:
+        """Refuse a table whose rows have lost a column that identifies records: a new one has no value in them."""
+        gone = [name for name in KEYS if name in lacking]
+        if gone and any(state.positions for state in self._state.groups.values()):
+            raise SchemaError(
+                f"{self.name}: the table has records of Kafka and no column {gone[0]!r}, which identifies them, so it "
+                "was dropped or renamed; nothing was committed. Rename it back, or write to another table"
+            )
 
     def _refuse_other_partitioning(self, table: "Table") -> None:
         wanted, found = tuple(self._settings.terms), terms_of(table.spec(), table.schema()) or ()

@@ -1,7 +1,7 @@
 """Reads what an Iceberg table and its quarantine have: positions, and the offsets of the rows, of one snapshot."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,13 +14,16 @@ from spark_sink.lake.iceberg.data_entries import location
 from spark_sink.lake.iceberg.rollback_detection import refuse_lost_positions, refuse_other_past
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode
 from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.vacuumed_files import with_way_out
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import FileScanTask, Table
 
 # pyiceberg reads all files that it is given, however slowly their rows are taken.
 _FILES_AT_ONCE, _BYTES_AT_ONCE = 8, 32 << 20
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +34,13 @@ class StoredTable:
         name: in messages.
         table: pyiceberg's table.
         state: positions of the groups.
+        manifests: the snapshot's manifests, which list its files; None if `rows` is going to read their list.
     """
 
     name: str
     table: "Table"
     state: State
+    manifests: "Sequence[ManifestFile] | None" = None
 
     @property
     def version(self) -> int:
@@ -49,6 +54,7 @@ class StoredTable:
             TableError: the rows cannot be read, or lack a column.
         """
         from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415 -- loads slowly
+        from pyiceberg.table import ManifestGroupPlanner  # noqa: PLC0415 -- as above
 
         from spark_sink.lake.iceberg.file_scan import file_scan  # noqa: PLC0415 -- imports pyiceberg
 
@@ -58,7 +64,12 @@ class StoredTable:
             reader = file_scan(
                 scan.table_metadata, scan.io, scan.projection(), scan.row_filter, case_sensitive=scan.case_sensitive
             )
-            for files in _few(scan.plan_files()):
+            # The scan itself may let a REST catalog list the files, and the catalog lists those of the newest snapshot.
+            planner = ManifestGroupPlanner(
+                scan.table_metadata, scan.io, scan.row_filter, case_sensitive=scan.case_sensitive
+            )
+            listed = self._listed() if self.manifests is None else self.manifests
+            for files in _few(planner.plan_files(listed)):
                 for batch in reader.to_record_batches(files):
                     yield batch.cast(wanted)
         except Exception as error:  # each catalog and each store has its own errors
@@ -74,6 +85,39 @@ class StoredTable:
             return int(self.table.scan().count())
         except Exception as error:  # each store has its own errors
             raise _unreadable(self.name, error) from error
+
+    def _listed(self) -> "Sequence[ManifestFile]":
+        snapshot = self.table.current_snapshot()
+        return () if snapshot is None else snapshot.manifests(self.table.io)
+
+    def with_manifests(self) -> "StoredTable":
+        """Read the list of the manifests, so that `rows` does not need it.
+
+        Raises:
+            FileNotFoundError: an agent has expired the snapshot and deleted the list.
+            TableError: the list cannot be read.
+        """
+        try:
+            return replace(self, manifests=self._listed())
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # each store has its own errors
+            raise _unreadable(self.name, error) from error
+
+
+def open_to_read_later(address: str, storage: Storage) -> StoredTable | None:
+    """Open a table whose rows may be read long after; arguments and errors as those of `open_stored`.
+
+    Agents delete the list of the manifests when they expire a snapshot. They delete no manifest and no data file.
+    """
+    gone: FileNotFoundError | None = None
+    for _ in range(_ATTEMPTS):
+        found = open_stored(address, storage)
+        try:
+            return found and found.with_manifests()
+        except FileNotFoundError as error:  # expired since the line before
+            gone = error
+    raise _unreadable(identifier(address).name, gone or FileNotFoundError(address)) from gone
 
 
 def open_stored(address: str, storage: Storage, *, rolled_back: bool = False) -> StoredTable | None:
@@ -159,4 +203,4 @@ def _few(tasks: "Iterable[FileScanTask]") -> "Iterator[list[FileScanTask]]":
 
 
 def _unreadable(name: str, error: Exception) -> TableError:
-    return TableError(f"{name}: cannot be read: {type(error).__name__}: {plain(error)}")
+    return TableError(f"{name}: cannot be read: {with_way_out(f'{type(error).__name__}: {plain(error)}')}")

@@ -14,13 +14,14 @@ from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.columns import arrow_columns as iceberg_columns
-from spark_sink.lake.iceberg.stored_rows import open_stored
+from spark_sink.lake.iceberg.stored_rows import open_to_read_later
 from spark_sink.lake.matching_tables import has_placeholder, matching_tables
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import groups, parse_group
 from spark_sink.lake.restore_refusal import refuse_restored
 from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, no_delta_table, no_iceberg_table, table_uri
+from spark_sink.lake.vacuumed_files import with_way_out
 from spark_sink.ranges.batch_offset import TopicPartition
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _delta(address: str, storage: Storage) -> StoredTable:
             # Reading far ahead would delay the first row by that of others.
             yield from table_dataset(handle).to_batches(columns=list(columns), batch_readahead=2, fragment_readahead=1)
         except (DeltaError, OSError, pa.ArrowException) as error:
-            raise TableError(f"{uri}: the rows cannot be read: {plain(error)}") from error
+            raise TableError(f"{uri}: the rows cannot be read: {with_way_out(plain(error))}") from error
 
     return StoredTable(
         name=uri,
@@ -126,7 +127,7 @@ def _delta(address: str, storage: Storage) -> StoredTable:
 
 
 def _iceberg(address: str, storage: Storage) -> StoredTable:
-    found = open_stored(iceberg_address(address), storage)
+    found = open_to_read_later(iceberg_address(address), storage)
     if found is None:
         raise TableError(no_iceberg_table(address))
     positions: dict[TopicPartition, int] = {}

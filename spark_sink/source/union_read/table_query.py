@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from spark_sink.errors import OptionError, SparkSinkError, TableError, plain
+from spark_sink.lake.vacuumed_files import with_way_out
 from spark_sink.source.union_read.union_reader import Union
 
 if TYPE_CHECKING:
@@ -76,11 +77,20 @@ def query(found: Union, sql: str, copied: Callable[[int], None] = lambda _: None
             answer = connection.sql(sql)
             if answer is None:
                 raise OptionError("the statement gives no rows: only queries are supported, as in SELECT or FROM")
-            yield _distinct(answer.to_arrow_reader(_ROWS))
+            rows = answer.to_arrow_reader(_ROWS)
         except duckdb.Error as error:
             if copies.failed:  # DuckDB's own error has its text and a traceback as one line
                 raise copies.failed[0] from error
             raise _refused(plain(error), found) from error
+        yield _distinct(pa.RecordBatchReader.from_batches(rows.schema, _checked(rows, found)))
+
+
+def _checked(rows: pa.RecordBatchReader, found: Union) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of the result, which DuckDB computes meanwhile; Arrow has errors of its own for DuckDB's."""
+    try:
+        yield from rows
+    except (OSError, pa.ArrowException) as error:
+        raise _refused(plain(error), found) from error
 
 
 def _refused(text: str, found: Union) -> SparkSinkError:
@@ -89,7 +99,8 @@ def _refused(text: str, found: Union) -> SparkSinkError:
     if not failed:
         return OptionError(f"DuckDB refuses the query: {text}")
     number, _, cause = cause.partition("' failed: ")
-    return TableError(f"{found.tables[int(number)].name}: the rows cannot be read: {cause.partition(' Detail: ')[0]}")
+    said = with_way_out(cause.partition(". Detail: ")[0])
+    return TableError(f"{found.tables[int(number)].name}: the rows cannot be read: {said}")
 
 
 def _distinct(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:

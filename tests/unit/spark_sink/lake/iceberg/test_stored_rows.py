@@ -8,9 +8,10 @@ import pytest
 from pyiceberg.io import pyarrow as arrow_files
 from pyiceberg.table import FileScanTask
 
+from spark_sink.errors import TableError
 from spark_sink.lake.iceberg import stored_rows
 from spark_sink.lake.iceberg.file_scan import _FileScan
-from spark_sink.lake.iceberg.stored_rows import open_stored
+from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, open_to_read_later
 from tests.iceberg_batches import Writer
 from tests.table_kinds import ADDRESS, warehouse
 
@@ -63,3 +64,32 @@ def test_a_row_is_there_before_its_file_is_read(tmp_path: Path, monkeypatch: pyt
     next(batches)
     assert made == [10]
     assert 10 + sum(batch.num_rows for batch in batches) == 100
+
+
+@pytest.mark.parametrize("times", [1, 99], ids=["once", "each time"])
+def test_a_snapshot_that_expires_while_it_is_opened_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """With `compactEvery=1` one commit is enough for that; the newest snapshot is as good."""
+    writer = Writer(tmp_path)
+    writer.write(0, 1)
+    ends = iter(range(2, 2 + times))
+
+    def opened(address: str, storage: dict[str, str]) -> StoredTable | None:
+        found = open_stored(address, storage)
+        if end := next(ends, 0):
+            writer.write(end - 1, end)
+            assert found is not None
+            snapshot = found.table.current_snapshot()
+            assert snapshot is not None
+            found.table.io.delete(snapshot.manifest_list)
+        return found
+
+    monkeypatch.setattr(stored_rows, "open_stored", opened)
+    if times > 1:
+        with pytest.raises(TableError, match=r"^lake.raw.events: cannot be read: FileNotFoundError: "):
+            open_to_read_later(ADDRESS, warehouse(tmp_path))
+        return
+    stored = open_to_read_later(ADDRESS, warehouse(tmp_path))
+    assert stored is not None
+    assert pa.Table.from_batches(stored.rows(["offset"]))["offset"].to_pylist() == [1, 0]
