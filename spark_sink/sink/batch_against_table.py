@@ -163,8 +163,8 @@ def _refuse_holes(holes: Sequence[Range], positions: Mapping[TopicPartition, int
         f"{first.topic}/{first.partition}: the batch begins at offset {first.begin}, but the table has come to "
         f"{positions[first.key]} only; committing would lose {first.begin - positions[first.key]} offsets"
         + (f" (and so for {len(holes) - 1} more partitions)" if len(holes) > 1 else "")
-        + ". Start again with a new checkpoint: it begins where the table ends (option 'positions'), and this one "
-        "would only repeat the batch"
+        + ". Begin where the table ends, with the option 'positions': a stream with a new checkpoint, because this one "
+        "would only repeat the batch; a batch write by spark_sink.fixed_offsets"
     )
 
 

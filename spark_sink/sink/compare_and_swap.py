@@ -51,6 +51,11 @@ class Batch:
     write: BatchWrite | RangeWrite | None = None
     by_topic: bool = False
 
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "this write" if isinstance(self.write, RangeWrite) else f"batch {self.number}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -100,9 +105,10 @@ def commit(
         snapshot = _look(table, batch)
         decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
         if isinstance(batch.write, RangeWrite):
-            batch.write.refuse_before(table.name, snapshot.beginnings)
-        if batch.write is not None and decision.empty:
-            if isinstance(batch.write, BatchWrite) and batch.write.is_second(snapshot.writes, rows_of_write):
+            kept = sum(file.rows for file in (*decision.keep, *decision.keep_bad))
+            batch.write.refuse_lost(table.name, snapshot, rows_of_write - kept)
+        if isinstance(batch.write, BatchWrite) and decision.empty:
+            if batch.write.is_second(snapshot.writes, rows_of_write):
                 if swapped(table, snapshot, _refused(batch.write, batch, snapshot), failed, sleep=sleep):
                     raise batch.write.second(table.name, rows_of_write)
                 continue
@@ -125,7 +131,7 @@ def commit(
             named=snapshot.quarantined,
         )
     raise TableError(
-        f"{table.name}: batch {batch.number} lost against other writers {ATTEMPTS} times in a row; nothing of it was "
+        f"{table.name}: {batch.name} lost against other writers {ATTEMPTS} times in a row; nothing of it was "
         "committed. Fewer agents, or a longer trigger interval, make room"
     )
 

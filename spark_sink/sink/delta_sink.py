@@ -38,7 +38,7 @@ from spark_sink.sink.direct_landing import (
 )
 from spark_sink.sink.foreach_batch_write import BatchWrite, run_of_write
 from spark_sink.sink.query_tables import Tables
-from spark_sink.sink.range_write import RangeWrite, ranges_of_write
+from spark_sink.sink.range_write import RangeWrite, fingerprint, ranges_of_write
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
 from spark_sink.sink.spark_offset_log import batch_offset
@@ -112,7 +112,12 @@ def batch_writer(name: str, given: Mapping[str, str], schema: StructType, *, ove
     number = batch_number(given)
     if number is not None:
         return BatchWriter(stream_writer(name, given, schema, overwrite=overwrite), number)
-    offset = None if any(one.lower() == "checkpointlocation" for one in given) else ranges_of_write(given)
+    offset = ranges_of_write(given)
+    if offset is not None and any(one.lower() == "checkpointlocation" for one in given):
+        raise OptionError(
+            f"{name}: a write of ranges has no checkpoint; leave out 'checkpointLocation', or, in foreachBatch, set "
+            "the option 'batchId' to the function's second argument"
+        )
     if offset is None:
         raise OptionError(
             f"{name} must know from which offsets the rows are, because these show what a table has: in foreachBatch "
@@ -132,7 +137,8 @@ class Landed(WriterCommitMessage):
         ranges: the ranges that the task read from Kafka, if the reading tasks write the files.
         columns: columns of the rows of each table, if they were read for the batch.
         wanted: columns for fields that a table lacks.
-        run: Spark's id of the query's run, in a batch write.
+        run: Spark's id of the query's run, in a write of `foreachBatch`.
+        records: stands for the records of the rows, in a write outside of a stream.
     """
 
     files: dict[str, list[DataFile]]
@@ -140,6 +146,7 @@ class Landed(WriterCommitMessage):
     columns: dict[str, pa.Schema] = field(default_factory=dict)
     wanted: dict[str, pa.Schema] = field(default_factory=dict)
     run: str = ""
+    records: int = 0
 
     @property
     def rows(self) -> int:
@@ -289,16 +296,26 @@ class RangeWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
         """Write the rows of one task into data files."""
-        return self._writer.write(iterator)
+        records: list[int] = []
+
+        def noting() -> Iterator[pa.RecordBatch]:
+            for batch in iterator:
+                yield batch
+                records.append(fingerprint(batch))  # after the writer has checked and written the rows
+
+        landed = self._writer.write(noting())
+        landed.records = sum(records)
+        return landed
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the rows, exactly once.
 
         Raises:
             HoleError: a range begins after the table's position.
-            TableError: the table has other rows of these ranges, or refuses its part.
+            TableError: rows are from before the table's positions, or a table refuses its part.
         """
-        self._writer.commit_part(messages, NO_BATCH, RangeWrite(offset=self._offset))
+        records = sum(one.records for one in messages if isinstance(one, Landed)) % 2**64
+        self._writer.commit_part(messages, NO_BATCH, RangeWrite(offset=self._offset, rows=records))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Do nothing, as for a stream."""

@@ -210,8 +210,8 @@ class _QueryTable:
                 if at > begin:
                     raise TableError(
                         f"{self._table.name}: {key.topic}/{key.partition} was written to {other} up to offset {at}, "
-                        f"and batch {batch.number} begins at {begin}, so its records would be in both tables; nothing "
-                        "was written. Start again with a new checkpoint: the topic goes on where the other table ends"
+                        f"and {batch.name} begins at {begin}, so its records would be in both tables; nothing was "
+                        "written. Begin where the other table ends, a stream with a new checkpoint"
                     )
 
 

@@ -1,19 +1,22 @@
 """A batch write outside of a stream: its options name the ranges of offsets that its rows are from. Pure.
 
-The ranges go through the same compare and swap as those of a stream's batch: rows that the table has are left out, and
-a range that begins after the table's position is refused. Two mistakes would lose rows in silence, because the table's
-positions are past them, so both are refused:
-
-* A range before the group's first offset in the table: the table never had these rows.
-* The ranges of the table's newest batch write with other rows, such as the second half after a filter. For this the
-  write leaves a number in the table that stands for its ranges and its rows.
+The ranges go through the same compare and swap as those of a stream's batch. A stream's rows below the table's position
+are a replay and are left out. Here they may as well be rows that the table never had: those of another filter, or from
+before the group's first offset in the table. So only the newest batch write of a table may be repeated, with the same
+ranges and rows, and adds nothing then; every other write that has such rows is refused. For this each write leaves a
+number in the table that stands for its ranges and its rows.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+
 from assignors.hashing import hash64
+from assignors.hashing.hash import mix64s
 from spark_sink.errors import OptionError, TableError
+from spark_sink.lake.table_contract import Snapshot
 from spark_sink.options.starting_offsets import offsets_by_partition
 from spark_sink.options.texts import json_value
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
@@ -30,59 +33,62 @@ class RangeWrite:
 
     Attributes:
         offset: the ranges.
+        rows: stands for the rows, the sum of `fingerprint`.
     """
 
     offset: Offset
+    rows: int
 
-    def noted(self, part: int | None) -> dict[str, int]:
-        """Return the number that this write leaves in the table.
-
-        Args:
-            part: stands for the rows, of `foreach_batch_write.part_of`; None if the write adds nothing.
-        """
-        return {} if part is None else {_QUERY: self._number(part)}
-
-    def refuse_rest(self, table: str, known: Mapping[str, int], part: int, rows: int) -> None:
-        """Refuse a write that adds nothing if the table's newest batch write had other rows of the same ranges.
-
-        Args:
-            table: its name.
-            known: the numbers in the table.
-            part: stands for the rows of this write.
-            rows: their number.
-
-        Raises:
-            TableError: it had.
-        """
-        last, own = known.get(_QUERY), self._number(part)
-        if rows and last is not None and last != own and last >> _ROWS_BITS == own >> _ROWS_BITS:
-            raise TableError(
-                f"{table}: these ranges were written here before with other rows, so these {rows} rows would look like "
-                "a replay; they were not written. Write all rows of a range at once, for example with "
-                "DataFrame.unionByName, or write to another table"
-            )
-
-    def refuse_before(self, table: str, beginnings: Mapping[TopicPartition, int]) -> None:
-        """Refuse rows from before the group's first offset in the table.
-
-        Args:
-            table: its name.
-            beginnings: the group's first offset by partition.
-
-        Raises:
-            TableError: a range begins before it.
-        """
-        for key, one in self.offset.ranges.items():
-            if one.records and one.begin < beginnings.get(key, 0):
-                raise TableError(
-                    f"{table}: {key.topic}/{key.partition}: the range [{one.begin}, {one.end}) begins before offset "
-                    f"{beginnings[key]}, where this group began in the table, and rows from before it cannot be added; "
-                    f"nothing was written. Begin the range at {beginnings[key]} or later, or write to another table"
-                )
-
-    def _number(self, part: int) -> int:
+    @property
+    def number(self) -> int:
+        """The number that the write leaves in the table: 31 bits for the ranges, 32 bits for the rows."""
         ranges = hash64(self.offset.json()) >> (_ROWS_BITS + 1)
-        return ranges << _ROWS_BITS | part & (1 << _ROWS_BITS) - 1
+        return ranges << _ROWS_BITS | hash64(str(self.rows)) >> (64 - _ROWS_BITS)
+
+    def noted(self, part: int | None) -> dict[str, int]:  # noqa: ARG002 -- as of a write in foreachBatch
+        """Return the numbers that this write leaves in the table."""
+        return {_QUERY: self.number}
+
+    def refuse_lost(self, table: str, snapshot: Snapshot, left_out: int) -> None:
+        """Refuse a write with rows below the table's positions, unless it repeats the newest one.
+
+        Args:
+            table: its name.
+            snapshot: its state.
+            left_out: number of such rows.
+
+        Raises:
+            TableError: the rows would be left out, and nothing shows that the table has them.
+        """
+        if not left_out or snapshot.writes.get(_QUERY) == self.number:
+            return
+        key, one = next(
+            (key, one) for key, one in self.offset.ranges.items() if one.begin < snapshot.positions.get(key, 0)
+        )
+        at, first = snapshot.positions[key], snapshot.beginnings.get(key, 0)
+        reach = f"to offset {at}" if one.begin >= first else f"from offset {first} to {at}"
+        raise TableError(
+            f"{table}: it has come {reach} of {key.topic}/{key.partition}, and {left_out} rows of this write are from "
+            "before the table's positions, so they would be left out; nothing was written. A write may be repeated "
+            "until the next one, with the same rows. Begin the ranges where the table ends: give its address as option "
+            "'positions' to spark_sink.fixed_offsets; or write to another table"
+        )
+
+
+def fingerprint(batch: pa.RecordBatch) -> int:
+    """Return a number that stands for the records of some rows; those of several batches are added.
+
+    Args:
+        batch: rows with the columns topic, partition and offset, without nulls in them.
+    """
+    topics = batch.column("topic").dictionary_encode()
+    names = np.array([hash64(str(one)) for one in topics.dictionary.to_pylist()], np.uint64)
+    offsets, partitions = (
+        batch.column(name).cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.uint64)
+        for name in ("offset", "partition")
+    )
+    keys = mix64s(names[topics.indices.to_numpy(zero_copy_only=False)] + partitions)
+    return int(mix64s(keys + offsets).sum(dtype=np.uint64))
 
 
 def ranges_of_write(options: Mapping[str, str]) -> Offset | None:

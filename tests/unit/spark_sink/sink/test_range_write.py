@@ -16,7 +16,7 @@ from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, positions
 from spark_sink.errors import HoleError, OptionError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.lake.iceberg.catalogs import open_catalog
-from spark_sink.sink.range_write import ranges_of_write
+from spark_sink.sink.range_write import fingerprint, ranges_of_write
 
 SCHEMA = arrow_schema(headers=False)
 
@@ -74,20 +74,43 @@ def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
 
 
 def test_a_repeated_write_adds_nothing(job: Job) -> None:
-    """Schedulers repeat jobs, also after a later job has written."""
-    for begin, end in ((0, 5), (0, 5), (5, 8), (0, 5), (5, 8), (3, 10)):
+    """Schedulers repeat jobs; the next one begins where the table ends."""
+    for begin, end in ((0, 5), (0, 5), (5, 8), (5, 8), (8, 9)):
         job.write(begin, end)
-    assert job.offsets == list(range(10))
-    assert positions(job.address, "g", job.storage) == {("t", 0): 10}
+    assert job.offsets == list(range(9))
+    assert positions(job.address, "g", job.storage) == {("t", 0): 9}
 
 
-def test_other_rows_of_the_same_ranges_are_refused(job: Job) -> None:
-    """Two halves by a filter: the position is past the second one, so it would be lost in silence."""
-    job.write(0, 6, range(0, 6, 2))
-    with pytest.raises(TableError, match=r"written here before with other rows, so these 3 rows .*unionByName"):
-        job.write(0, 6, range(1, 6, 2))
-    job.write(0, 6, range(0, 6, 2))
+@pytest.mark.parametrize(
+    ("end", "rows"),
+    [(6, [1, 3, 5]), (6, [0, 1, 4]), (7, [1, 3, 5]), (7, range(7)), (9, [5, 8])],
+    ids=["the other half", "the same ends and number", "a longer range", "all of a longer range", "an overlap"],
+)
+def test_rows_below_the_position_are_refused_unless_the_newest_write_is_repeated(
+    job: Job, end: int, rows: Iterable[int]
+) -> None:
+    """The table may lack them: they would be lost in silence, as the second half after a filter."""
+    job.write(0, 6, [0, 2, 4])
+    with pytest.raises(TableError, match=r"has come to offset 6 of t/0, and \d rows of this write .*fixed_offsets"):
+        job.write(0, end, rows)
+    job.write(0, 6, [4, 0, 2])
     assert job.offsets == [0, 2, 4]
+
+
+def test_a_write_after_a_later_one_is_refused(job: Job) -> None:
+    """Nothing in the table shows any more which rows the first one had."""
+    job.write(0, 5)
+    job.write(5, 8)
+    with pytest.raises(TableError, match=r"5 rows of this write are from before the table's positions"):
+        job.write(0, 5)
+    assert job.offsets == list(range(8))
+
+
+def test_ranges_that_overlap_without_rows_go_on(job: Job) -> None:
+    """A filter may leave nothing of the part that the table has."""
+    job.write(0, 5)
+    job.write(3, 9, [6, 8])
+    assert job.offsets == [0, 1, 2, 3, 4, 6, 8]
 
 
 def test_a_range_after_the_position_is_a_hole(job: Job) -> None:
@@ -102,7 +125,7 @@ def test_rows_from_before_the_groups_first_offset_are_refused(job: Job) -> None:
     """The group's position is past them, though the table never had them."""
     job.write(5, 9)
     for begin, end in ((0, 5), (0, 7), (4, 20)):
-        with pytest.raises(TableError, match=r"begins before offset 5, where this group began in the table"):
+        with pytest.raises(TableError, match=r"it has come from offset 5 to 9 of t/0"):
             job.write(begin, end)
     assert job.offsets == list(range(5, 9))
 
@@ -130,11 +153,11 @@ def test_any_sequence_of_writes_leaves_each_offset_once(
 ) -> None:
     """From the first offset to the position without a hole; a refused write changes nothing."""
     job = Job(tmp_path_factory.mktemp("any"), kind)
-    first, at = writes[0][0], writes[0][0]
+    first, at, last = writes[0][0], writes[0][0], None
     for begin, length in writes:
-        if first <= begin <= at:
+        if begin == at or (begin, length) == last:
             job.write(begin, begin + length)
-            at = max(at, begin + length)
+            at, last = max(at, begin + length), (begin, length)
         else:
             with pytest.raises(TableError):
                 job.write(begin, begin + length)
@@ -161,11 +184,43 @@ def test_bad_ranges_are_one_sentence(options: Mapping[str, str], sentence: str) 
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"startingOffsets": "earliest"}, {**bounds(0, 5), "checkpointLocation": "c"}], ids=str
+    "options",
+    [{}, {"startingOffsets": "earliest"}, {"startingOffsets": "earliest", "checkpointLocation": "c"}],
+    ids=str,
 )
 @pytest.mark.parametrize("sink", [DeltaExactlyOnceSink, IcebergExactlyOnceSink])
 def test_a_write_without_ranges_says_the_ways_out(sink: type, options: dict[str, str], tmp_path: Path) -> None:
-    """With a checkpoint it is a write in foreachBatch that lacks its number."""
+    """As one that lacks its number in foreachBatch."""
     one = sink({"path": str(tmp_path / "x"), "kafka.group.id": "g", **options})
     with pytest.raises(OptionError, match=r"in foreachBatch set the option 'batchId'.*spark_sink.fixed_offsets"):
         one.writer(from_arrow_schema(SCHEMA), overwrite=False)
+
+
+@pytest.mark.parametrize("sink", [DeltaExactlyOnceSink, IcebergExactlyOnceSink])
+def test_ranges_with_a_checkpoint_are_refused(sink: type, tmp_path: Path) -> None:
+    """It is a map of options for a stream, or a write in foreachBatch that lacks its number."""
+    one = sink({"path": str(tmp_path / "x"), "kafka.group.id": "g", **bounds(0, 5), "checkpointLocation": "c"})
+    with pytest.raises(OptionError, match=r"leave out 'checkpointLocation', or, in foreachBatch, set the option"):
+        one.writer(from_arrow_schema(SCHEMA), overwrite=False)
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integers(0, 2**62)), unique=True), st.data())
+def test_a_fingerprint_stands_for_the_records_in_any_order_and_any_batches(
+    records: list[tuple[str, int, int]], data: st.DataObject
+) -> None:
+    """Tasks read them in other parts when a job is repeated; another set of records has another one."""
+
+    def of(rows: list[tuple[str, int, int]]) -> int:
+        columns = ("topic", "partition", "offset")
+        return fingerprint(
+            pa.RecordBatch.from_pylist(
+                [dict(zip(columns, one, strict=True)) for one in rows],
+                schema=pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]),
+            )
+        )
+
+    mixed = data.draw(st.permutations(records))
+    cut = data.draw(st.integers(0, len(mixed)))
+    assert (of(mixed[:cut]) + of(mixed[cut:])) % 2**64 == of(records)
+    if records:
+        assert of(records[1:]) != of(records)
