@@ -17,6 +17,7 @@ from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
+from tests.table_kinds import warehouse
 
 SCHEMA = pa.schema(
     [
@@ -115,20 +116,24 @@ def test_bad_rows_far_apart_leave_no_hole_in_the_quarantine(tmp_path: Path) -> N
     assert verify(str(tmp_path / "table")).ok
 
 
-def test_topics_go_to_their_tables(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_topics_go_to_their_tables(tmp_path: Path, form: str) -> None:
     """Each table has the positions of its topics; together they are the positions for the source."""
-    rules = f'{{"rare[.].*": "{tmp_path}/rare"}}'
-    options = _options(tmp_path, path=f"{tmp_path}/raw_{{topic}}", routes=rules)
+    storage = warehouse(tmp_path) if form == "iceberg" else {}
+    place = "iceberg://lake.default." if storage else f"{tmp_path}/"
+    options = _options(tmp_path, path=f"{place}raw_{{topic}}", routes=f'{{"rare[.].*": "{place}rare"}}', **storage)
     tables = Tables(options)
-    names = ["a", "b", "rare.x", "rare.y"]
+    topics = {"raw_a": ["a"], "raw_b": ["b"], "rare": ["rare.x", "rare.y"]}
+    names = [name for own in topics.values() for name in own]
     for number in range(3):
         batches = [_batch(name, range(number * 3, number * 3 + 3)) for name in names]
         _land(options, tables, number, *batches, end=number * 3 + 3)
-    for table in ("raw_a", "raw_b", "rare"):
-        assert verify(str(tmp_path / table)).ok
-    assert positions(f"{tmp_path}/raw_{{topic}}", "g") == {("a", 0): 9, ("b", 0): 9}
-    both = f'["{tmp_path}/raw_{{topic}}", "{tmp_path}/rare"]'
-    assert positions(both, "g") == {(name, 0): 9 for name in names}
+    for table, own in topics.items():
+        report = verify(f"{place}{table}", "g", storage)
+        assert (sorted(one.topic for one in report.findings), report.rows, report.ok) == (own, 9 * len(own), True)
+    assert positions(f"{place}raw_{{topic}}", "g", storage) == {("a", 0): 9, ("b", 0): 9}
+    both = f'["{place}raw_{{topic}}", "{place}rare"]'
+    assert positions(both, "g", storage) == {(name, 0): 9 for name in names}
 
 
 def test_positions_of_a_table_for_each_topic_are_none_before_the_first(tmp_path: Path) -> None:
