@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,8 @@ warehouse = "{root}/warehouse"
 [source]
 valueFormat = "json"
 valueSchema = '{"flight": "string", "delay": "bigint"}'
+[sink]
+partitionBy = "topic, day(timestamp), bucket(4, offset)"
 """
 REPAIR = """
 import pyarrow as pa
@@ -53,6 +57,14 @@ def repair(records):
 ADDRESS = "iceberg://lake.raw.events"
 RECORDS = 40
 POISON = {3: b"{", 7: b'{"delay": "late"}', 31: b"\xff\xfe"}
+MIDNIGHT = datetime(2026, 2, 1, tzinfo=UTC)
+# Appendix B of Iceberg's specification: Murmur3 of the offset as 8 bytes, modulo 4.
+BUCKETS = (0, 0, 0, 3, 2, 3, 1, 3, 3, 3, 0, 3, 0, 1, 1, 0, 2, 3, 0, 2)
+
+
+def _time(number: int) -> datetime:
+    """Return the time of a record: an hour apart, and number 20 is the first of its day."""
+    return MIDNIGHT + timedelta(hours=number - 20)
 
 
 class Lake:
@@ -73,7 +85,8 @@ class Lake:
         producer = Producer({"bootstrap.servers": self.servers})
         for number in range(RECORDS):
             value = POISON.get(number, json.dumps({"flight": f"AA{number}", "delay": number}).encode())
-            producer.produce(self.topic, value, b"k%d" % number, number % 2)
+            time_ms = int(_time(number).timestamp() * 1000)
+            producer.produce(self.topic, value, b"k%d" % number, number % 2, timestamp=time_ms)
         assert producer.flush(60) == 0
 
     def run(self, run: str) -> None:
@@ -117,7 +130,7 @@ class Lake:
 def lake(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """A table with all records, which an agent wrote in batches; a test leaves it so."""
     made = Lake(cluster, tmp_path_factory.mktemp("lake"), f"iceberg-{uuid.uuid4().hex[:6]}.flights")
-    make_topics(made.servers, [made.topic], partitions=2)
+    make_topics(made.servers, [made.topic], partitions=2, config={"retention.ms": "-1"})  # the records are old
     made.produce()
     made.run("first")
     yield made
@@ -127,6 +140,18 @@ def lake(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_an_agent_lands_decoded_records_and_keeps_the_poison(lake: Lake) -> None:
     """Good records are columns of the table, and bad ones wait in quarantine."""
     lake.assert_whole()
+
+
+def test_an_agent_partitions_a_table_by_topic_day_and_bucket(lake: Lake) -> None:
+    """Readers leave out files by these values, so a wrong one hides rows from a query."""
+    found: Counter[tuple[str, date, int]] = Counter()
+    for one in lake.table().inspect.partitions().to_pylist():
+        values = one["partition"]
+        found[values["topic"], values["timestamp_day"], values["offset_bucket"]] += one["record_count"]
+    good = [number for number in range(RECORDS) if number not in POISON]
+    assert found == Counter((lake.topic, _time(number).date(), BUCKETS[number // 2]) for number in good)
+    before = lake.table().scan("timestamp < '2026-02-01T00:00:00+00:00'").to_arrow()
+    assert sorted(before["key"].to_pylist()) == sorted(b"k%d" % number for number in good if number < 20)
 
 
 def test_commands_list_publish_and_replay_bad_records_and_rewind_a_rollback(  # noqa: PLR0913, PLR0917 -- fixtures

@@ -19,10 +19,13 @@ from spark_sink.demo.cluster import Cluster
 from tests.counted_records import SETTINGS
 
 
-def make_topics(servers: str, names: Sequence[str], partitions: int = 1) -> None:
+def make_topics(
+    servers: str, names: Sequence[str], partitions: int = 1, config: Mapping[str, str] | None = None
+) -> None:
     """Make topics and wait until each has a leader."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    for answer in admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
+    wanted = [NewTopic(name, partitions, 1, config=dict(config or {})) for name in names]
+    for answer in admin.create_topics(wanted).values():
         answer.result(60)
     wait_until(lambda: _have_leaders(admin, names), 60, "topics without a leader")
 
