@@ -40,6 +40,7 @@ warehouse = "{root}/warehouse"
 [source]
 valueFormat = "json"
 valueSchema = '{"flight": "string", "delay": "bigint"}'
+valueNull = "keep"
 [sink]
 partitionBy = "topic, day(timestamp), bucket(4, offset)"
 """
@@ -55,7 +56,7 @@ def repair(records):
     )
 """
 ADDRESS = "iceberg://lake.raw.events"
-RECORDS = 40
+RECORDS, TOMBSTONE = 40, 12
 POISON = {3: b"{", 7: b'{"delay": "late"}', 31: b"\xff\xfe"}
 MIDNIGHT = datetime(2026, 2, 1, tzinfo=UTC)
 # Appendix B of Iceberg's specification: Murmur3 of the offset as 8 bytes, modulo 4.
@@ -81,12 +82,13 @@ class Lake:
         self.storage = {"catalog.warehouse": str(root / "warehouse")}
 
     def produce(self) -> None:
-        """Write the records: good ones and poison."""
+        """Write the records: good, poison and a tombstone."""
         producer = Producer({"bootstrap.servers": self.servers})
         for number in range(RECORDS):
             value = POISON.get(number, json.dumps({"flight": f"AA{number}", "delay": number}).encode())
+            given = None if number == TOMBSTONE else value
             time_ms = int(_time(number).timestamp() * 1000)
-            producer.produce(self.topic, value, b"k%d" % number, number % 2, timestamp=time_ms)
+            producer.produce(self.topic, given, b"k%d" % number, number % 2, timestamp=time_ms)
         assert producer.flush(60) == 0
 
     def run(self, run: str) -> None:
@@ -121,7 +123,8 @@ class Lake:
         """Each record is once in the table or its quarantine."""
         assert self.positions() == {RECORDS // 2}
         rows = self.queried("events", 'select "offset" * 2 + "partition", "key", flight, delay from {rows}')
-        assert sorted(rows) == [(n, b"k%d" % n, f"AA{n}", n) for n in range(RECORDS) if n not in POISON]
+        good = [(n, b"k%d" % n, f"AA{n}", n) for n in range(RECORDS) if n not in POISON]
+        assert sorted(rows) == [row if row[0] != TOMBSTONE else (*row[:2], None, None) for row in good]
         bad = self.queried("events_quarantine", 'select "offset" * 2 + "partition", value from {rows}')
         assert sorted(bad) == sorted(POISON.items())
 
@@ -138,7 +141,7 @@ def lake(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def test_an_agent_lands_decoded_records_and_keeps_the_poison(lake: Lake) -> None:
-    """Good records are columns of the table, and bad ones wait in quarantine."""
+    """Good records are columns of the table, bad ones wait in quarantine, and a tombstone is a row with its key."""
     lake.assert_whole()
 
 

@@ -1,10 +1,11 @@
-"""An agent and a job with claims decode JSON on real brokers; 3 % of the records are poison."""
+"""An agent and a job with claims decode JSON on real brokers; 3 % of the records are poison, one is a tombstone."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
@@ -27,15 +28,24 @@ pytestmark = pytest.mark.integration
 
 SCHEMA = '{"id": "bigint"}'
 RECORDS, EVERY = 1_000, 33  # each 33rd record is poison
+TOMBSTONE = 500
+
+Rows = dict[int, tuple[bytes, int | None]]  # key and id, by offset
 
 
-def produce(servers: str, topic: str) -> set[int]:
-    """Put records into one partition; the ids of the good ones."""
+def produce(servers: str, topic: str) -> Rows:
+    """Put records into one partition; the rows of the good ones."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 20, "log_level": 0})
     for n in range(RECORDS):
-        producer.produce(topic, b"{%d" % n if n % EVERY == 0 else json.dumps({"id": n}).encode(), partition=0)
+        value = b"{%d" % n if n % EVERY == 0 else json.dumps({"id": n}).encode()
+        producer.produce(topic, None if n == TOMBSTONE else value, b"k%d" % n, partition=0)
     assert producer.flush(60) == 0
-    return {n for n in range(RECORDS) if n % EVERY}
+    return {n: (b"k%d" % n, None if n == TOMBSTONE else n) for n in range(RECORDS) if n % EVERY}
+
+
+def rows_of(table: pa.Table) -> Rows:
+    """The rows of a table."""
+    return {row["offset"]: (row["key"], row["id"]) for row in table.select(["offset", "key", "id"]).to_pylist()}
 
 
 def arrived(table: Path, group: str) -> bool:
@@ -44,14 +54,14 @@ def arrived(table: Path, group: str) -> bool:
     return sum(known.values()) >= RECORDS
 
 
-def compare(table: Path, group: str, good: set[int]) -> None:
-    """The good records are in the table, the others wait in its quarantine."""
-    assert set(DeltaTable(str(table)).to_pyarrow_table(columns=["id"])["id"].to_pylist()) == good
+def compare(table: Path, group: str, good: Rows) -> None:
+    """The good records are in the table, with the tombstone's key, and the others wait in its quarantine."""
+    assert rows_of(DeltaTable(str(table)).to_pyarrow_table()) == good
     report = verify(str(table), group)
     assert report.ok
     assert report.rows == len(good)
     bad = DeltaTable(quarantine_of(str(table))).to_pyarrow_table(columns=["offset", "error_class"])
-    assert sorted(bad["offset"].to_pylist()) == sorted(set(range(RECORDS)) - good)
+    assert sorted(bad["offset"].to_pylist()) == sorted(set(range(RECORDS)) - good.keys())
     assert set(bad["error_class"].to_pylist()) == {"NotJson"}
     assert sum(part.num_rows for part in waiting(str(table), group)) == RECORDS - len(good)
 
@@ -61,7 +71,7 @@ def test_an_agent_decodes_values_and_quarantines_poison(cluster: Cluster, tmp_pa
     topic, table = f"{name}.t", tmp_path / "lake" / "home"
     make_topics(cluster.bootstrap_servers, [topic])
     good = produce(cluster.bootstrap_servers, topic)
-    values = f'value_format = "json"\nvalue_schema = \'{SCHEMA}\'\nunknown_fields = "quarantine"'
+    values = f'value_format = "json"\nvalue_schema = \'{SCHEMA}\'\nvalue_null = "keep"\nunknown_fields = "quarantine"'
     with FleetProcesses(tmp_path, config(name, tmp_path, cluster, values)) as fleet:
         fleet.start("a")
         wait_until(lambda: arrived(table, name), 120, "all arrived", lambda: fleet.log("a"))
@@ -78,6 +88,7 @@ def test_a_job_with_claims_decodes_values_and_quarantines_poison(cluster: Cluste
     command = [sys.executable, "-m", "spark_sink", "claims", "run", "--group", name, "--table", str(table)]
     command += ["--database", f"sqlite:///{tmp_path}/claims.db", "--bootstrap-servers", cluster.bootstrap_servers]
     command += ["--subscribe", topic, "--longest-s", "0.5", "--value-format", "json", "--value-schema", SCHEMA]
+    command += ["--value-null", "keep"]
     with log.open("wb") as out:
         job = subprocess.Popen(command, stdout=out, stderr=out)
     try:
@@ -91,15 +102,15 @@ def test_a_job_with_claims_decodes_values_and_quarantines_poison(cluster: Cluste
     delete_topics(cluster.bootstrap_servers, [topic])
 
 
-def compare_iceberg(root: Path, group: str, good: set[int]) -> None:
+def compare_iceberg(root: Path, group: str, good: Rows) -> None:
     """The same for an Iceberg table of the catalog in this folder."""
     storage = {"catalog.warehouse": str(root / "warehouse")}
     report = verify("iceberg://lake.raw.home", group, storage)
     assert (report.ok, report.rows) == (True, len(good))
     catalog = open_catalog("lake", storage)
-    assert set(catalog.load_table("raw.home").scan().to_arrow()["id"].to_pylist()) == good
+    assert rows_of(catalog.load_table("raw.home").scan().to_arrow()) == good
     bad = catalog.load_table("raw.home_quarantine").scan().to_arrow()
-    assert sorted(bad["offset"].to_pylist()) == sorted(set(range(RECORDS)) - good)
+    assert sorted(bad["offset"].to_pylist()) == sorted(set(range(RECORDS)) - good.keys())
 
 
 def arrived_in_iceberg(root: Path, group: str) -> bool:
@@ -115,7 +126,7 @@ def test_an_agent_writes_an_iceberg_table(cluster: Cluster, tmp_path: Path, name
     topic = f"{name}.t"
     make_topics(cluster.bootstrap_servers, [topic])
     good = produce(cluster.bootstrap_servers, topic)
-    values = f'value_format = "json"\nvalue_schema = \'{SCHEMA}\'\ntable_format = "iceberg"'
+    values = f'value_format = "json"\nvalue_schema = \'{SCHEMA}\'\nvalue_null = "keep"\ntable_format = "iceberg"'
     catalog = f'[catalog]\nwarehouse = "{tmp_path}/warehouse"'
     file = config(name, tmp_path, cluster, f"{values}\n{catalog}")
     file = file.replace(f"{tmp_path}/lake/{{cluster}}", "lake.raw.{cluster}")
@@ -136,6 +147,7 @@ def test_a_job_with_claims_writes_an_iceberg_table(cluster: Cluster, tmp_path: P
     command += ["--table-format", "iceberg", "--catalog", f"warehouse={tmp_path}/warehouse", "--once"]
     command += ["--database", f"sqlite:///{tmp_path}/claims.db", "--bootstrap-servers", cluster.bootstrap_servers]
     command += ["--subscribe", topic, "--longest-s", "0.5", "--value-format", "json", "--value-schema", SCHEMA]
+    command += ["--value-null", "keep"]
     with log.open("wb") as out:
         done = subprocess.run(command, stdout=out, stderr=out, check=False, timeout=300)
     assert done.returncode == 0, log.read_text()

@@ -1,21 +1,34 @@
 """A record without a value is bad, or a row of its own: a tombstone says that its key is gone."""
 
+import base64
 import pickle
 from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
+from google.protobuf import descriptor_pb2
 
-from spark_sink.formats import Decoder, JsonDecoder, Registry, VariantDecoder, decode_batch
+from spark_sink.formats import Decoder, JsonDecoder, ProtobufDecoder, Registry, VariantDecoder, decode_batch
 from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.formats.registry_decoders import AvroDecoder, given_avro
+from spark_sink.formats.schema_registry import Registered
 from tests.unit.spark_sink.formats.examples import raw
 
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
+PROTOBUF = descriptor_pb2.FileDescriptorProto(
+    name="r.proto",
+    syntax="proto3",
+    message_type=[{"name": "R", "field": [{"name": "id", "number": 1, "label": 1, "type": 3}]}],
+)
 DECODERS: dict[str, Callable[[], Decoder]] = {
     "json": lambda: JsonDecoder(pa.schema([("id", pa.int64())]), "rescue"),
     "variant": VariantDecoder,
     "avro": lambda: AvroDecoder(Registry({"url": "http://none"}), given_avro(AVRO), "rescue"),
+    "protobuf": lambda: ProtobufDecoder(
+        Registry({"url": "http://none"}),
+        Registered(base64.b64encode(PROTOBUF.SerializeToString()).decode(), {}),
+        unknown="rescue",
+    ),
 }
 
 
