@@ -71,14 +71,15 @@ def test_an_agent_lands_decoded_records_and_keeps_the_poison(
 def _start_without_filter(spark: SparkSession, settings: AgentSettings) -> StreamingQuery:
     """A query of a user's own with the options of an agent: the sink gets all rows of the source."""
     rows = spark.readStream.format("kafka-group").options(**settings.source_options(land=True)).load()
-    writer = rows.writeStream.format("delta-exactly-once").options(**settings.sink_options())
+    writer = rows.writeStream.format(f"{settings.table_format}-exactly-once").options(**settings.sink_options())
     return writer.trigger(availableNow=True).start()
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_spark_counts_the_records_that_its_tasks_land(
-    spark: SparkSession, cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_spark_counts_the_records_that_its_tasks_land(  # noqa: PLR0913, PLR0917 -- fixtures
+    spark: SparkSession, cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path, form: str
 ) -> None:
     """`numInputRows`, and the rates and pages that Spark computes from it, would otherwise show the number of tasks."""
     for run, begin in ("agent", start), ("own", _start_without_filter):
@@ -89,7 +90,9 @@ def test_spark_counts_the_records_that_its_tasks_land(
         given = {
             "bootstrap_servers": cluster.bootstrap_servers,
             "group": name,
-            "table": str(tmp_path / run / "table"),
+            "table": f"lake.raw.{run}" if form == "iceberg" else str(tmp_path / run / "table"),
+            "table_format": form,
+            "catalog": {"warehouse": str(tmp_path / "warehouse")} if form == "iceberg" else {},
             "checkpoint": str(tmp_path / run / "checkpoint"),
             "subscribe": name,
             "trigger": "available-now",
@@ -100,4 +103,5 @@ def test_spark_counts_the_records_that_its_tasks_land(
         query = begin(spark, settings)
         assert query.awaitTermination(180), "AvailableNow did not end"
         assert [one.numInputRows for one in query.recentProgress if one.numInputRows] == [15, 15, 10]
-        assert (verify(settings.table).rows, verify(settings.table).ok) == (40, True)
+        report = verify(settings.address, name, settings.table_storage)
+        assert (report.rows, report.ok) == (40, True)
