@@ -46,6 +46,8 @@ NESTED = (
     "named_struct('n', n, 'at', timestamp_micros(n)) as pair",
     "cast(n as tinyint) as tiny",
 )
+# Columns of the source that Spark writes into an Iceberg table, too.
+WITHOUT_FIELDS = ("topic", "partition", "offset", "timestamp", "key", "n", "text", "ratio", "_quarantine")
 POISON = {
     3: b"{",
     7: b'{"n": "late"}',
@@ -142,8 +144,7 @@ def test_spark_writes_the_rows_that_python_writes(pipeline: Pipeline, format_: s
     """Values of each type, good rows and quarantine; the columns; and statistics that find the same rows."""
     pipeline.fill(range(60))
     delta = format_.startswith("delta")
-    hidden = ["topic", "partition", "offset", "timestamp", "key", "n", "text", "ratio", "_quarantine"]
-    columns = ("*", *FLAT, *NESTED) if delta else (*hidden, *FLAT)
+    columns = ("*", *FLAT, *NESTED) if delta else (*WITHOUT_FIELDS, *FLAT)
     ours, theirs = pipeline.options(format_, "spark"), pipeline.options(format_, "python")
     pipeline.run(ours, SparkLanding(format_, ours), *columns)
     pipeline.run(theirs, by_python(format_, theirs), *columns)
@@ -164,32 +165,39 @@ def test_spark_writes_the_rows_that_python_writes(pipeline: Pipeline, format_: s
         assert min(one["min.timestamp"] for one in actions) == pc.min(found.column("timestamp")).as_py()
 
 
-def test_a_batch_whose_function_fails_after_the_commit_is_written_once(pipeline: Pipeline) -> None:
+@pytest.mark.parametrize("format_", ["delta-exactly-once", "iceberg-exactly-once"])
+def test_a_batch_whose_function_fails_after_the_commit_is_written_once(pipeline: Pipeline, format_: str) -> None:
     """Spark calls the function again with the same batch; a second call in one run is refused."""
     pipeline.fill(range(60))
-    options = pipeline.options("delta-exactly-once", "table")
-    land = SparkLanding("delta-exactly-once", options)
+    options = pipeline.options(format_, "table")
+    iceberg = "iceberg" in format_
+    files = pipeline.root / "warehouse" / "default" / "table" / "data" if iceberg else Path(options["path"])
+    columns = WITHOUT_FIELDS if iceberg else ("*",)
+    address = f"iceberg://{options['path']}" if iceberg else options["path"]
+    storage = {name: value for name, value in options.items() if name.startswith("catalog.")}
+    land = SparkLanding(format_, options)
     calls: list[int] = []
 
     def write(rows: DataFrame, batch: int) -> None:
         land(rows, batch)
         calls.append(batch)
         if len(calls) == 1:
-            folder = Path(options["path"], f"{land._folders}killed", "_temporary")
+            folder = files / f"{land._folders}killed" / "_temporary"
             folder.mkdir(parents=True)  # as of a driver that was killed while Spark was writing
             with pytest.raises(Exception, match="already written a part of batch 0"):
                 land(rows, batch)
             raise RuntimeError("the first call fails after its write")
 
     with pytest.raises(Exception, match="the first call fails after its write"):
-        pipeline.run(options, write, maxOffsetsPerTrigger="25")
-    land = SparkLanding("delta-exactly-once", options)
-    pipeline.run(options, write, maxOffsetsPerTrigger="25")
+        pipeline.run(options, write, *columns, maxOffsetsPerTrigger="25")
+    land = SparkLanding(format_, options)
+    pipeline.run(options, write, *columns, maxOffsetsPerTrigger="25")
     assert calls[:2] == [0, 0]
-    assert list(Path(options["path"]).glob("spark-*")) == []
-    found, bad = sorted_rows(options), sorted_rows(options, quarantine=True)
+    assert any(one.name.startswith("part-") for one in files.iterdir())
+    assert list(files.glob("spark-*")) == []
+    found, bad = (sorted_rows(options, quarantine=one, format_=format_) for one in (False, True))
     assert (len(found), len(bad)) == (60 - len(POISON) - 1, len(POISON))
-    assert verify(options["path"]).duplicates == 0
+    assert verify(address, storage_options=storage).duplicates == 0
 
 
 def test_rows_that_another_writer_was_faster_with_are_left_out(pipeline: Pipeline) -> None:
