@@ -1,6 +1,8 @@
 """What the reader decides at each trigger, against a group that is a few dictionaries."""
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +16,12 @@ from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.source.record_sizes import RecordSizes
+from spark_sink.source.stream_reader import KafkaGroupReader
 from spark_sink.source.trigger_steps import BatchPlanner
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 BASE = {"kafka.bootstrap.servers": "x:1", "kafka.group.id": "g", "subscribePattern": ".*"}
+LIMITED = {"maxOffsetsPerTrigger": "50"}
 
 
 @dataclass
@@ -138,6 +142,22 @@ def test_the_group_trails_the_batches_and_catches_up_while_idle(group: Group) ->
     idle = reader.next_offset(first, None)
     assert idle is first, "an idle trigger gives the previous offset back"
     assert group.offsets == {A0: 10, A1: 10}
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [({"parallelism": "3"}, 3_000_000), ({}, 1_000_000 * len(os.sched_getaffinity(0))), (LIMITED, 50)],
+    ids=["by the tasks", "by the cores", "by an option"],
+)
+def test_the_first_batch_of_a_long_backlog_is_limited(
+    monkeypatch: pytest.MonkeyPatch, group: Group, options: dict[str, str], most: int
+) -> None:
+    """Spark asks the reader for its limit; without one, a new query would read the whole log in one batch."""
+    group.last = {A0: 10**12, A1: 10**12}
+    reader = KafkaGroupReader(SourceOptions.parse({**BASE, **options}))
+    monkeypatch.setattr(reader, "_session", nullcontext(feed(group)))
+    end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    assert sum(one.records for one in Offset.parse(end)) == most
 
 
 def test_a_commit_that_fails_is_made_up_for(group: Group) -> None:
