@@ -1,11 +1,12 @@
 """The same query on a Spark cluster: a standalone master and two workers, of which one is lost part-way."""
 
+import json
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +23,11 @@ from tests.integration.spark_sink.tied import kill, launch, tree
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix]
 MakeTopic = Callable[..., str]
 
-PARTITIONS, RECORDS = 4, 10_000
+# Cores of the Spark cluster: never as many as the driver's machine has.
+CORES = 3 if len(os.sched_getaffinity(0)) != 3 else 4
+BATCH = 2_000 * CORES  # records that are worth as many tasks
+PARTITIONS, BATCHES = 4, 25
+RECORDS = BATCH * BATCHES
 MEMORY_MB = 512  # Spark refuses executors of less than 450
 
 
@@ -38,9 +43,9 @@ def _says(log: Path, pattern: str) -> bool:
 
 
 class Standalone:
-    """A master and workers of one core each, on ports that were free."""
+    """A master and workers with these numbers of cores, on ports that were free."""
 
-    def __init__(self, root: Path, workers: int) -> None:
+    def __init__(self, root: Path, cores: Sequence[int]) -> None:
         self._root = root
         self._started: list[int] = []
         master = self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1")
@@ -48,12 +53,10 @@ class Standalone:
         found = re.search(r"Starting Spark master at (spark://\S+)", master.read_text())
         assert found
         self.url = found[1]
-        size = ["--cores", "1", "--memory", f"{MEMORY_MB}m"]
-        own = [["--work-dir", str(root / f"work-{one}")] for one in range(workers)]
-        logs = [
-            self._start(f"worker-{one}", "org.apache.spark.deploy.worker.Worker", *size, *own[one], self.url)
-            for one in range(workers)
-        ]
+        logs = []
+        for worker, number in enumerate(cores):
+            size = ["--cores", str(number), "--memory", f"{MEMORY_MB}m", "--work-dir", str(root / f"work-{worker}")]
+            logs.append(self._start(f"worker-{worker}", "org.apache.spark.deploy.worker.Worker", *size, self.url))
         for log in logs:
             _until(partial(_says, log, "Successfully registered with master"), "a worker", log)
         self.workers = self._started[1:]
@@ -93,7 +96,7 @@ def _name(process: psutil.Process) -> str:
 @pytest.fixture
 def standalone(tmp_path: Path) -> Iterator[Standalone]:
     """A Spark cluster that is gone when the test ends."""
-    made = Standalone(tmp_path, workers=2)
+    made = Standalone(tmp_path, (1, CORES - 1))
     yield made
     made.end()
 
@@ -103,16 +106,17 @@ def test_a_lost_worker_costs_no_record_and_doubles_none(
 ) -> None:
     """A worker's machine dies, with the tasks that run on it: Spark runs them again, the table takes them once."""
     name = topic("ingest", partitions=PARTITIONS)
-    for number in range(RECORDS):
-        producer.produce(name, value=b"%d" % number, partition=number % PARTITIONS)
-    producer.flush()
+    for batch in range(BATCHES):
+        for number in range(BATCH):
+            producer.produce(name, value=b"%d" % (batch * BATCH + number), partition=number % PARTITIONS)
+        producer.flush()
     command = [sys.executable, "-m", "spark_sink", "sink", "--bootstrap-servers", cluster.bootstrap_servers]
     command += ["--group", name, "--table", str(tmp_path / "table"), "--checkpoint", str(tmp_path / "checkpoint")]
     command += ["--subscribe", name, "--master", standalone.url, "--trigger", "0 seconds"]
     command += ["--spark", f"spark.executor.memory={MEMORY_MB}m", "--spark", "spark.driver.host=127.0.0.1"]
-    command += ["--spark", "spark.executor.extraJavaOptions=-XX:+UseSerialGC", "--spark", "spark.cores.max=2"]
-    # So many that the work is shared out, and many batches are still to come when the worker dies.
-    command += ["--max-offsets-per-trigger", "400", "--source", "minPartitions=4"]
+    command += ["--spark", "spark.executor.extraJavaOptions=-XX:+UseSerialGC", "--spark", f"spark.cores.max={CORES}"]
+    # So few that many batches are still to come when the worker dies.
+    command += ["--max-offsets-per-trigger", str(BATCH)]
     log = tmp_path / "agent.log"
     agent = launch(command, log)
     try:
@@ -135,3 +139,11 @@ def test_a_lost_worker_costs_no_record_and_doubles_none(
         agent.wait()
     report = verify(str(tmp_path / "table"))
     assert (report.rows, report.duplicates, report.missing) == (RECORDS, 0, 0)
+    assert _files_by_commit(tmp_path / "table") == [CORES] * BATCHES, "a task for each core of the cluster"
+
+
+def _files_by_commit(table: Path) -> list[int]:
+    """Return how many files each commit with rows has added: each task writes one."""
+    logs = [path.read_text().splitlines() for path in sorted((table / "_delta_log").glob("*.json"))]
+    added = [sum(one.get("add", {}).get("dataChange", False) for one in map(json.loads, log)) for log in logs]
+    return [files for files in added if files]
