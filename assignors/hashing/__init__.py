@@ -12,7 +12,7 @@ from assignors import lazy
 
 if typing.TYPE_CHECKING:
     from assignors.hashing.endpoint_router import Router, RouterSettings
-    from assignors.hashing.hash import hash64
+    from assignors.hashing.hash import hash64, hash64s, mix64s
     from assignors.hashing.rendezvous import Rendezvous
 
 __all__ = [
@@ -20,6 +20,8 @@ __all__ = [
     "Router",
     "RouterSettings",
     "hash64",
+    "hash64s",
+    "mix64s",
 ]
 
 _MODULES = {
@@ -27,6 +29,8 @@ _MODULES = {
     "Router": "endpoint_router",
     "RouterSettings": "endpoint_router",
     "hash64": "hash",
+    "hash64s": "hash",
+    "mix64s": "hash",
 }
 
 

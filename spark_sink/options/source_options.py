@@ -10,7 +10,7 @@ from assignors.settings import proposal
 from spark_sink.errors import OptionError
 from spark_sink.options.batch_limits import BatchLimits, batch_limits
 from spark_sink.options.fetch_settings import FetchSettings
-from spark_sink.options.starting_offsets import OffsetRule, ending, starting
+from spark_sink.options.starting_offsets import OffsetRule, ending, starting, topic_ids
 from spark_sink.options.texts import choice, flag, fraction, json_value, number
 from spark_sink.options.value_format import FORMATS, REGISTRY, ValueFormat, value_format
 
@@ -55,6 +55,7 @@ _KNOWN = frozenset(
         "subscribe",
         "subscribepattern",
         "telemetry",
+        "topicids",
         "traffic",
         "unknownfields",
         "valueformat",
@@ -77,7 +78,7 @@ _CLASSIC_ONLY = (
 )
 _NO_GROUP = "none"  # librdkafka reads nothing without a group's name, and does not join it
 # Options of the sink, ignored here: one map may configure both sides of a query.
-_PASSED_OVER = ("storage.", "catalog.", REGISTRY, "path", "format", "tableformat", "topicids")
+_PASSED_OVER = ("storage.", "catalog.", REGISTRY, "path", "format", "tableformat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +112,7 @@ class SourceOptions:
         value: the format of a value.
         telemetry: a file to which ownership and lag are appended as JSON lines; None for none.
         holding: a file with the current assignment in numbers, for metrics; None for none.
+        topic_ids: `<cluster id>/<topic id>` of each topic of a batch read with `fixed_offsets`; None for others.
         traffic: a folder for files with what the tasks received by topic and broker; None for none.
         landing: options of the sink if the tasks write the data files; None if Spark's rows do.
     """
@@ -141,6 +143,7 @@ class SourceOptions:
     value: ValueFormat = field(default_factory=ValueFormat)
     telemetry: str | None = None
     holding: str | None = None
+    topic_ids: Mapping[str, str] | None = None
     traffic: str | None = None
     landing: Mapping[str, str] | None = None
 
@@ -206,6 +209,7 @@ class SourceOptions:
             value=value_format(given, topics, landing),
             telemetry=given.get("telemetry") or None,
             holding=given.get("holding") or None,
+            topic_ids=None if stream else topic_ids(given),
             traffic=given.get("traffic") or None,
             landing=landing,
         )

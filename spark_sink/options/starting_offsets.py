@@ -8,6 +8,7 @@ from spark_sink.options.texts import choice, json_value, number
 from spark_sink.ranges.batch_offset import TopicPartition
 
 EARLIEST, LATEST = -2, -1
+TOPIC_IDS = "topicIds"
 _MARKS = {"earliest": EARLIEST, "latest": LATEST}
 _ENDING = ("endingoffsets", "endingtimestamp", "endingoffsetsbytimestamp")
 
@@ -62,6 +63,21 @@ def ending(given: Mapping[str, str]) -> OffsetRule | None:
         return None
     # A time after the last record means the end, as in Spark's own source.
     return _rule(given, "ending", LATEST, "latest")
+
+
+def topic_ids(given: Mapping[str, str]) -> dict[str, str] | None:
+    """Read `topicIds`, `{"topic": "<cluster id>/<topic id>"}` (KIP-516), which `fixed_offsets` sets; None without it.
+
+    Raises:
+        OptionError: it has another form.
+    """
+    text = given.get(TOPIC_IDS.lower())
+    if text is None:
+        return None
+    found = json_value(text, TOPIC_IDS)
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise OptionError(f'option {TOPIC_IDS!r}: need {{"topic": "<cluster id>/<topic id>"}}, got {found!r}')
+    return found
 
 
 def _rule(given: Mapping[str, str], side: str, default: int, no_later_record: str) -> OffsetRule:

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from assignors.hashing import hash64
-from assignors.hashing.hash import mix64s
+from assignors.hashing import hash64, hash64s, mix64s
 from spark_sink.errors import OptionError, TableError
 from spark_sink.lake.table_contract import Snapshot
-from spark_sink.options.starting_offsets import offsets_by_partition
+from spark_sink.options.starting_offsets import offsets_by_partition, topic_ids
 from spark_sink.options.texts import json_value
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 
-TOPIC_IDS = "topicIds"
 _START, _END = "startingOffsets", "endingOffsets"
 _QUERY = "ranges"
 _ROWS_BITS = 32
@@ -82,7 +80,7 @@ def fingerprint(batch: pa.RecordBatch) -> int:
         batch: rows with the columns topic, partition and offset, without nulls in them.
     """
     topics = batch.column("topic").dictionary_encode()
-    names = np.array([hash64(str(one)) for one in topics.dictionary.to_pylist()], np.uint64)
+    names = hash64s(topics.dictionary.to_pylist())
     offsets, partitions = (
         batch.column(name).cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.uint64)
         for name in ("offset", "partition")
@@ -115,10 +113,7 @@ def ranges_of_write(options: Mapping[str, str]) -> Offset | None:
             raise OptionError(
                 f"option {_END!r}: {key.topic}/{key.partition}: the range ends at {ends[key]} and begins at {begin}"
             )
-    identities = json_value(given.get(TOPIC_IDS.lower(), "{}"), TOPIC_IDS)
-    if not isinstance(identities, dict) or not all(isinstance(one, str) for one in identities.values()):
-        raise OptionError(f'option {TOPIC_IDS!r}: need {{"topic": "<cluster id>/<topic id>"}}, got {identities!r}')
-    return Offset.of((Range(*key, begin, ends[key]) for key, begin in begins.items()), identities)
+    return Offset.of((Range(*key, begin, ends[key]) for key, begin in begins.items()), topic_ids(given))
 
 
 def _numbers(given: Mapping[str, str], name: str) -> dict[TopicPartition, int]:

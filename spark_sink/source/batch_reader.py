@@ -1,12 +1,12 @@
 """The reader of `spark.read`: fixed ranges, no membership, the columns and the decoding of the stream."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from spark_sink.errors import FetchError, OptionError
+from spark_sink.errors import DataLossError, FetchError, OptionError
 from spark_sink.formats import Decoder, decode_batch
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.starting_offsets import EARLIEST, LATEST, OffsetRule
@@ -41,6 +41,7 @@ class KafkaBatchReader(DataSourceReader):
         logs.check_rights(self._options.topics)
         ranges = batch_ranges(logs, self._options)
         identities = logs.identities({one.topic for one in ranges})
+        refuse_recreated(identities, self._options.topic_ids or {})
         packing = Packing(tasks=self._options.parallelism, min_tasks=self._options.min_partitions)
         # Spark makes a task of its own, without a partition, from an empty list.
         return [TaskRanges(task, identities) for task in pack(ranges, packing)] or [TaskRanges([], {})]
@@ -71,6 +72,8 @@ def batch_ranges(logs: Logs, options: SourceOptions, sleep: Callable[[float], No
     """
     keys = logs.subscribed()
     _refuse_absent(options, keys)
+    if options.topic_ids is not None:  # not those that were added since fixed_offsets
+        keys = keys & options.starting.named
     ending = options.ending or _END
     waits = max(1, int(options.join_timeout_s / _PAUSE_S))
     for _ in range(waits):
@@ -115,6 +118,24 @@ def refuse_for_batch(options: SourceOptions) -> None:
     first, last = options.starting.timestamp_ms, (options.ending or _END).timestamp_ms
     if first is not None and last is not None and last < first:
         raise OptionError(f"option 'endingTimestamp': {last} is before startingTimestamp, {first}; the batch is empty")
+
+
+def refuse_recreated(now: Mapping[str, str], known: Mapping[str, str]) -> None:
+    """Refuse topics that are others than those whose offsets were fixed.
+
+    Args:
+        now: `<cluster id>/<topic id>` by topic.
+        known: the same when the offsets were fixed; topics that are left out are not compared.
+
+    Raises:
+        DataLossError: a topic was deleted and recreated.
+    """
+    for topic, identity in sorted(now.items()):
+        if known.get(topic, identity) != identity:
+            raise DataLossError(
+                f"{topic}: the topic was deleted and recreated (id {known[topic]} became {identity}), so the offsets "
+                "mean other records now; nothing was read. Call spark_sink.fixed_offsets again, and take a new table"
+            )
 
 
 def _refuse_absent(options: SourceOptions, keys: Collection[TopicPartition]) -> None:

@@ -3,9 +3,11 @@
 import json
 from collections.abc import Mapping
 
+from spark_sink.errors import OptionError
+from spark_sink.lake.positions import positions
 from spark_sink.options.source_options import SourceOptions
-from spark_sink.ranges.batch_offset import Offset
-from spark_sink.sink.range_write import TOPIC_IDS
+from spark_sink.options.starting_offsets import TOPIC_IDS
+from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.source.batch_reader import batch_ranges, refuse_for_batch
 
 _REPLACED = frozenset(
@@ -13,6 +15,7 @@ _REPLACED = frozenset(
         "endingoffsets",
         "endingoffsetsbytimestamp",
         "endingtimestamp",
+        "positions",
         "startingoffsets",
         "startingoffsetsbytimestamp",
         "startingoffsetsbytimestampstrategy",
@@ -32,23 +35,29 @@ def fixed_offsets(options: Mapping[str, str]) -> dict[str, str]:
     options knows the ranges of its rows.
 
     Args:
-        options: of `spark.read.format("kafka-group")`.
+        options: of `spark.read.format("kafka-group")`. With `positions`, the address of a table, and `kafka.group.id`,
+            a partition begins where the group has come to in the table.
 
     Returns:
         The same options with `subscribe`, `startingOffsets`, `endingOffsets` and `topicIds` in place of the options of
-        topics, offsets and times.
+        topics, offsets, times and positions.
 
     Raises:
-        OptionError: an option is invalid, or a topic or partition does not exist.
+        OptionError: an option is invalid, a topic or partition does not exist, or the table is ahead of the log.
         FetchError: a partition has no leader.
+        TableError: the positions cannot be read.
     """
     from spark_sink.kafka.partition_offsets import PartitionOffsets  # noqa: PLC0415 -- clients, needed by this call only
 
-    parsed = SourceOptions.parse(options, stream=False)
+    table = next((value for name, value in options.items() if name.lower() == "positions"), None)
+    parsed = SourceOptions.parse(
+        {name: value for name, value in options.items() if name.lower() != "positions"}, stream=False
+    )
     refuse_for_batch(parsed)
+    known = positions(table, parsed.group, parsed.storage) if table else {}
     logs = PartitionOffsets(parsed)
     logs.check_rights(parsed.topics)
-    ranges = batch_ranges(logs, parsed)
+    ranges = [_after(one, known.get(one.key)) for one in batch_ranges(logs, parsed)]
     offset = Offset.of(ranges, logs.identities({one.topic for one in ranges}))
     begins: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
@@ -62,3 +71,14 @@ def fixed_offsets(options: Mapping[str, str]) -> dict[str, str]:
         "endingOffsets": json.dumps(ends),
         TOPIC_IDS: json.dumps(offset.identities),
     }
+
+
+def _after(one: Range, position: int | None) -> Range:
+    if position is None:
+        return one
+    if position > one.end:
+        raise OptionError(
+            f"{one.topic}/{one.partition}: the table has come to offset {position}, and the batch ends before it, at "
+            f"{one.end}. Give a later end; if the topic was deleted and recreated, use a new table"
+        )
+    return one._replace(begin=position)
