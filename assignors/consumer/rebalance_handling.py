@@ -244,12 +244,6 @@ class Membership:
         """Whether a change waits for `rebalance`."""
         return bool(self._rebalances)
 
-    @property
-    def lost(self) -> bool:
-        """Whether the first change that waits is the loss of partitions."""
-        change = self._rebalances.first()
-        return change is not None and change.kind is Kind.LOST
-
     def rebalance(self) -> None:
         """Handle all waiting changes; finish a `leave` that was interrupted."""
         member = self.joined()

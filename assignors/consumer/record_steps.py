@@ -195,13 +195,12 @@ class RecordSteps:
             self.report_commits()  # of the last one before the member left
             return
         late_s = self._ahead.idle_s() - self._config.max_poll_s
-        late = late_s > 0 and not self._membership.by_hand
-        if late:
+        if late_s > 0 and not self._membership.by_hand:
             self._topic_errors.add(_poll_exceeded(self._config.max_poll_s, late_s))
         self._ahead.polled()
         self.commit_if_due(now)
         if self._ahead.interrupted:
-            self._serve_interruption(now, late=late)
+            self._serve_interruption(now)
 
     def commit_if_due(self, now: float) -> None:
         """Begin an automatic commit if its interval is over; does not wait."""
@@ -209,18 +208,12 @@ class RecordSteps:
             self._commit_at = now + self._commit_s
             self._membership.commit_progress()
 
-    def _serve_interruption(self, now: float, *, late: bool) -> None:
-        """Handle all requests of other threads, then raise the error of a callback if there is one.
-
-        A program that polled too late gets the error first, and its `on_lost` in the next call, as in librdkafka.
-        """
+    def _serve_interruption(self, now: float) -> None:
+        """Handle all requests of other threads, then raise the error of a callback if there is one."""
         self._ahead.interrupted = False  # cleared before the reasons are checked, so a later reason sets it again
         try:
             self._fetching.return_left()
-            if late and self._membership.lost:
-                self._ahead.interrupt()
-            else:
-                self._membership.rebalance()
+            self._membership.rebalance()
             self.report_commits()
             self._membership.rejoin_if_ended()
         except BaseException:

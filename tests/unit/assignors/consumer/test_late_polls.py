@@ -3,8 +3,7 @@
 import threading
 import time
 
-import pytest
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import KafkaError
 
 from assignors import GroupConsumer
 from producer.testing import MockCluster
@@ -49,22 +48,3 @@ def test_a_late_program_of_a_broker_assigned_group_hears_of_one_loss(mock: MockC
         while time.monotonic() < until:
             one.poll(0.1)
     assert told == ["assign", "lost", "assign", "revoke"]
-
-
-@pytest.mark.parametrize("kind", [Consumer, GroupConsumer], ids=lambda kind: kind.__name__)
-def test_a_late_program_gets_the_error_before_its_loss(mock: MockCluster, kind: type[Consumer]) -> None:
-    """In a call of its own, as from the bare client: a program may end at the error, without its `on_lost`."""
-    told: list[str] = []
-    config = {"bootstrap.servers": mock.bootstrap_servers, "group.id": "order", "group.protocol": "consumer"}
-    one = kind({**config, "max.poll.interval.ms": 1500, "log_level": 0})
-    one.subscribe(["t"], on_assign=lambda *_: told.append("assign"), on_lost=lambda *_: told.append("lost"))
-    wait_until(lambda: one.poll(0.1) is None and told)
-    begun = time.monotonic()
-    while time.monotonic() < begun + 3:  # the program works
-        threading.Event().wait(0.1)
-    while "lost" not in told:
-        if (message := one.poll(1)) is not None:
-            error = message.error()
-            told.append("record" if error is None else error.name())
-    one.close()
-    assert told[:3] == ["assign", "_MAX_POLL_EXCEEDED", "lost"]
