@@ -85,7 +85,7 @@ class Snapshot:
         replays: number of replays from the quarantine.
         identities: the topic id of each name, as a number, if a writer stored it.
         quarantined: the table's next offset, by partition, after the newest commit that named bad rows of it.
-        writes: the number of the last batch write of each query in `foreachBatch`.
+        writes: the number of the last batch write of each query in `foreachBatch`, and outside of a stream.
         beginnings: the group's first offset, by partition; a quarantine has none.
     """
 
@@ -112,7 +112,7 @@ class Change:
         replays: the new number of replays; None if the change is not a replay.
         identities: the topic id of each name, as a number.
         quarantined: the bad rows that belong to this commit; None for none.
-        writes: the number of this batch write, by query; empty outside `foreachBatch`.
+        writes: the number of this batch write, by query; empty for the batch of a stream.
     """
 
     files: Sequence[DataFile]

@@ -1,4 +1,4 @@
-"""Refuses to commit files that VACUUM has removed in the meantime: no reader could open a table that lists them.
+"""Files that VACUUM has removed: they are not committed, because no reader could open a table that lists them.
 
 VACUUM removes files that no commit names and that are older than its retention. A process that was paused for longer
 between the writing of its files and their commit would name files that are gone. A reader that takes longer finds the
@@ -55,7 +55,7 @@ def refuse_missing(name: str, written: Mapping[str, int], exists: Callable[[str]
 
 
 def with_way_out(text: str) -> str:
-    """Return what a library says of rows that it cannot read; if it says that a file is gone, with what to do."""
+    """Return a library's message about rows that it cannot read; if a file is gone, add how to continue."""
     if not _GONE.search(text):
         return text
     return (

@@ -23,6 +23,7 @@ from spark_sink.lake.positions import groups, parse_group, transactions
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, is_iceberg, no_delta_table, no_iceberg_table, table_uri
+from spark_sink.lake.vacuumed_files import with_way_out
 from spark_sink.ranges.batch_offset import TopicPartition
 
 Run = tuple[int, int]
@@ -225,7 +226,7 @@ def verify(
     except TableNotFoundError as error:
         raise TableError(no_delta_table(uri)) from error
     except (DeltaError, OSError, KeyError, OverflowError, ValueError) as error:
-        raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
+        raise TableError(f"{uri}: the table cannot be read: {with_way_out(plain(error))}") from error
     own = parse_group(kept, name)
     return judge(found, own.positions, own.beginnings, accounted)
 

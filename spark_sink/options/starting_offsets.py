@@ -106,7 +106,7 @@ def offsets_by_partition(value: object, name: str, least: int) -> dict[TopicPart
     """
     try:
         found = {
-            TopicPartition(topic, int(partition)): int(number)
+            TopicPartition(topic, int(partition)): _whole(number)
             for topic, partitions in value.items()  # type: ignore[attr-defined]  # other types are refused below
             for partition, number in partitions.items()
         }
@@ -116,3 +116,9 @@ def offsets_by_partition(value: object, name: str, least: int) -> dict[TopicPart
     if wrong:
         raise OptionError(f"option {name!r}: {wrong[0].topic}/{wrong[0].partition} is below {least}")
     return found
+
+
+def _whole(number: object) -> int:
+    if isinstance(number, bool | float):
+        raise TypeError(number)
+    return int(number)  # type: ignore[call-overload, no-any-return]  # other types are refused by the caller

@@ -175,7 +175,8 @@ def _refuse_strangers(file: DataFile, offset: Offset) -> None:
             raise TableError(
                 f"{key.topic}/{key.partition}: rows {span.first} to {span.last} are not of this batch, whose range is "
                 + ("none" if one is None else f"[{one.begin}, {one.end})")
-                + "; do two queries share one checkpoint, or does the query change topic, partition or offset?"
+                + "; do two queries share one checkpoint, or does the query change topic, partition or offset? The "
+                "read and the batch write of one job need the options of one call of spark_sink.fixed_offsets"
             )
 
 

@@ -103,6 +103,8 @@ def ranges_of_write(options: Mapping[str, str]) -> Offset | None:
     if _END.lower() not in given:
         return None
     begins, ends = (_numbers(given, name) for name in (_START, _END))
+    if not begins and not ends:
+        raise OptionError(f"options {_START!r} and {_END!r} name no partition, so no rows can be from their ranges")
     if only := sorted(begins.keys() ^ ends.keys()):
         raise OptionError(
             f"options {_START!r} and {_END!r}: {only[0].topic}/{only[0].partition} is in one of them only; a batch "

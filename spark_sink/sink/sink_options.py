@@ -12,6 +12,7 @@ from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_storage import CATALOG, is_iceberg, local_path, storage_options
 from spark_sink.options.source_options import _KNOWN as _SOURCE
 from spark_sink.options.texts import flag
+from spark_sink.options.value_format import REGISTRY
 from spark_sink.sink.topic_routes import Routes
 
 _PROPERTY = "tableproperty."
@@ -39,7 +40,7 @@ _KNOWN = frozenset(
     }
 )
 _BY_SPARK = frozenset({"queryname"})  # of a query with a name
-_PREFIXES = ("kafka.", "storage.", _PROPERTY, CATALOG)
+_PREFIXES = ("kafka.", "storage.", REGISTRY, _PROPERTY, CATALOG)
 DELTA_FORMAT, ICEBERG_FORMAT = "delta", "iceberg"
 
 

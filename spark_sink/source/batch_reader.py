@@ -1,5 +1,6 @@
 """The reader of `spark.read`: fixed ranges, no membership, the columns and the decoding of the stream."""
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
@@ -37,10 +38,10 @@ class KafkaBatchReader(DataSourceReader):
         # Imported here, because the tasks need no clients that answer questions.
         from spark_sink.kafka.partition_offsets import PartitionOffsets  # noqa: PLC0415
 
-        logs = PartitionOffsets(self._options)
-        logs.check_rights(self._options.topics)
-        ranges = batch_ranges(logs, self._options)
-        identities = logs.identities({one.topic for one in ranges})
+        with contextlib.closing(PartitionOffsets(self._options)) as logs:
+            logs.check_rights(self._options.topics)
+            ranges = batch_ranges(logs, self._options)
+            identities = logs.identities({one.topic for one in ranges})
         refuse_recreated(identities, self._options.topic_ids or {})
         packing = Packing(tasks=self._options.parallelism, min_tasks=self._options.min_partitions)
         # Spark makes a task of its own, without a partition, from an empty list.

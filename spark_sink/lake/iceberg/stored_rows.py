@@ -73,7 +73,7 @@ class StoredTable:
                 for batch in reader.to_record_batches(files):
                     yield batch.cast(wanted)
         except Exception as error:  # each catalog and each store has its own errors
-            raise _unreadable(self.name, error) from error
+            raise _unreadable_rows(self.name, error) from error
 
     def count(self) -> int:
         """Count the rows by the table's manifests.
@@ -117,7 +117,10 @@ def open_to_read_later(address: str, storage: Storage) -> StoredTable | None:
             return found and found.with_manifests()
         except FileNotFoundError as error:  # expired since the line before
             gone = error
-    raise _unreadable(identifier(address).name, gone or FileNotFoundError(address)) from gone
+    raise TableError(
+        f"{identifier(address).name}: its snapshots expired {_ATTEMPTS} times in a row before they could be read; read "
+        "again, or let the agents compact less often (compactEvery)"
+    ) from gone
 
 
 def open_stored(address: str, storage: Storage, *, rolled_back: bool = False) -> StoredTable | None:
@@ -182,7 +185,7 @@ def quarantined_rows(
                 with found.open() as stream:
                     yield from pq.ParquetFile(stream).iter_batches(columns=list(columns))
             except (OSError, pa.ArrowException) as error:
-                raise _unreadable(place, error) from error
+                raise _unreadable_rows(place, error) from error
 
 
 def _few(tasks: "Iterable[FileScanTask]") -> "Iterator[list[FileScanTask]]":
@@ -203,4 +206,8 @@ def _few(tasks: "Iterable[FileScanTask]") -> "Iterator[list[FileScanTask]]":
 
 
 def _unreadable(name: str, error: Exception) -> TableError:
+    return TableError(f"{name}: cannot be read: {type(error).__name__}: {plain(error)}")
+
+
+def _unreadable_rows(name: str, error: Exception) -> TableError:
     return TableError(f"{name}: cannot be read: {with_way_out(f'{type(error).__name__}: {plain(error)}')}")

@@ -90,7 +90,10 @@ def _checked(rows: pa.RecordBatchReader, found: Union) -> Iterator[pa.RecordBatc
     try:
         yield from rows
     except (OSError, pa.ArrowException) as error:
-        raise _refused(plain(error), found) from error
+        refused = _refused(plain(error), found)
+        if isinstance(error, OSError) and isinstance(refused, OptionError):  # such as a full disk
+            refused = TableError(f"the result cannot be read: {plain(error)}")
+        raise refused from error
 
 
 def _refused(text: str, found: Union) -> SparkSinkError:

@@ -175,6 +175,8 @@ def test_any_sequence_of_writes_leaves_each_offset_once(
         (bounds("x", 5), "option 'startingOffsets': need"),
         ({**bounds(0, 5), "startingOffsets": '{"t": {"1": 0}}'}, "t/0 is in one of them only"),
         ({**bounds(0, 5), "topicIds": "[]"}, "option 'topicIds': need"),
+        (bounds(0, 5.5), "option 'endingOffsets': need"),
+        ({"startingOffsets": "{}", "endingOffsets": "{}"}, "name no partition"),
     ],
 )
 def test_bad_ranges_are_one_sentence(options: Mapping[str, str], sentence: str) -> None:
