@@ -215,7 +215,7 @@ def test_a_batch_is_written_once_with_the_offsets_of_its_read(
         rows = spark.read.format("kafka-group").options(**ranges).load()
         fill(producer, name, 1, 1)  # not of this read
         for _ in range(2):
-            rows.write.format(f"{kind}-exactly-once").options(**ranges, **path).mode("append").save()
+            rows.write.format(f"{kind}-exactly-once").options(**{**ranges, **path}).mode("append").save()
     found = verify(table, storage_options=storage)
     assert (found.rows, found.duplicates, found.missing) == (35, 0, 0)
     assert positions(table, pipeline.group, storage) == {(name, 0): 18, (name, 1): 17}
