@@ -47,8 +47,8 @@ class LeaderWatcher:
 
     Contract:
     * `load` blocks its callers only for the first reading of a topic; all other readings, also of a topic that was not
-      found, happen in the thread. One thread reads, the others wait for it. While the cluster does not answer, `load`
-      blocks for at most the topology's timeout in total.
+      found, happen in the thread. One thread reads, the others wait for it. While the cluster does not answer, also
+      if only the request for racks has no answer, `load` blocks for at most the topology's timeout in total.
     * The second topic reads all topics, so that hundreds of topics need two readings, not hundreds.
     * `client` returns the producer or, after its deletion, None (as a weak reference does): then the thread ends.
     * `drain` polls for an application that does not poll; it returns False if only the application may poll.
@@ -115,12 +115,13 @@ class LeaderWatcher:
 
     def _load_now(self, topic: str) -> None:
         client, left_s = self._client(), self._topology.timeout_s - self._blocked_s
-        began = monotonic()
+        began, racks_failed = monotonic(), self._racks_failed
         asked = client is not None and left_s > 0
         if client is not None and asked:
             question = None if self._topics_in_use.partitioners else topic
             ask = partial(read_leaders, client, question, replicas=self._replicas)
-            answered = self._read(ask, {topic}, left_s, lists=question is None)
+            answered = self._read(ask, {topic}, left_s, lists=question is None, blocks=True)
+            answered = answered and (racks_failed or not self._racks_failed)
             self._blocked_s = 0.0 if answered else self._blocked_s + monotonic() - began
         if topic not in self._topics_in_use.partitioners:
             self._missing.add(topic)
@@ -246,15 +247,23 @@ class LeaderWatcher:
             return {*in_use, *self._missing}
         return {*self._missing, *(name for name, one in in_use.items() if self._topics_in_use.is_away(one))}
 
-    def _read(self, ask: Question, wanted: set[str], timeout_s: float, *, lists: bool = False) -> bool:
-        """Request leaders, and use those of topics in use; False if the cluster does not answer."""
+    def _read(
+        self, ask: Question, wanted: set[str], timeout_s: float, *, lists: bool = False, blocks: bool = False
+    ) -> bool:
+        """Request leaders, and use those of topics in use; False if the cluster does not answer.
+
+        If a first record waits for it (`blocks`), racks that could not be read are left to the thread.
+        """
         began, cpu = monotonic(), thread_time()
         try:
             found = ask(timeout_s)
         except MetadataError as error:
             self._warn(str(error))
             return False
-        self._read_racks(found, timeout_s - (monotonic() - began))
+        if not blocks:
+            self._read_racks(found, max(timeout_s - (monotonic() - began), _RACKS_AT_LEAST_S))
+        elif not self._racks_failed:
+            self._read_racks(found, max(timeout_s - (monotonic() - began), 0.0))
         self._read_at = now = monotonic()
         if lists:
             self._listed, self._listed_at = found, now
@@ -272,7 +281,7 @@ class LeaderWatcher:
         if not self._topology.racks_are_due(found):
             return
         try:
-            self._topology.read_racks(max(timeout_s, _RACKS_AT_LEAST_S))
+            self._topology.read_racks(timeout_s)
             self._racks_failed = False
         except MetadataError as error:
             self._racks_failed = True

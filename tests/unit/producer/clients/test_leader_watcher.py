@@ -3,6 +3,7 @@
 import threading
 import time
 import warnings
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -207,6 +208,36 @@ def test_all_topics_together_wait_once_for_a_cluster_that_does_not_answer() -> N
     cluster.answers = True
     watcher.read_due()
     assert watcher._topics_in_use.partitioners.keys() == cluster.leaders.keys()
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_all_topics_together_wait_once_for_racks_that_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaders come from any broker and racks from the controller: each topic's first record waited for it again."""
+    cluster = Cluster(**{f"t{number}": [1, 2] for number in range(6)})
+    waited_s: list[float] = []
+    answers = False
+
+    def read_racks(_config: object, timeout_s: float) -> dict[int, str | None]:
+        if answers:
+            return {1: "az-a", 2: "az-b"}
+        waited_s.append(timeout_s)
+        time.sleep(timeout_s)
+        raise MetadataError("the controller is away")
+
+    monkeypatch.setattr("producer.metadata_requests.read_racks", read_racks)
+    watcher = LeaderWatcher(lambda: cluster, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}, timeout_s=0.2))
+    with pytest.warns(RackWarning, match="the controller is away"):
+        for topic in cluster.leaders:
+            watcher.load(topic)
+            watcher._listed_at = -inf  # as topics whose first records come minutes apart
+    assert 0.1 < sum(waited_s) <= 0.2
+    partitioners = watcher._topics_in_use.partitioners
+    assert {one.leaders for one in partitioners.values()} == {(1, 2)}
+    assert watcher._wake.is_set()
+    assert watcher.wait_s() == 1.0
+    answers = True
+    watcher.read_due()
+    assert {one.zones for one in partitioners.values()} == {("az-a", "az-b")}
 
 
 @pytest.mark.usefixtures("no_thread")
