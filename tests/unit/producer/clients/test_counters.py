@@ -298,6 +298,23 @@ def test_bytes_on_the_wire_do_not_fall_when_librdkafka_forgets_a_broker_or_a_top
     assert seen == [(total, total) for total in (100, 250, 250, 250, 290, 310)]
 
 
+def test_bytes_on_the_wire_stay_in_the_zone_that_their_broker_had() -> None:
+    """They moved from "unknown" when racks became known, and with each broker that came back in another rack."""
+    in_use = TopicsInUse(ZonePolicy(rack="az-a"))
+    topology = Topology({}, {})
+    statistics = Statistics(in_use, LeaderWatcher(lambda: None, in_use, topology), topology)
+    statistics.with_defaults({})
+    seen, costs = [], []
+    for sent, rack in enumerate([None, "az-b", "az-a"], start=1):
+        topology._racks = {1: rack}
+        brokers = {"1": {"nodeid": 1, "state": "UP", "txbytes": sent * 100}}
+        statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": {}}))
+        seen.append(statistics.complete(in_use.traffic()).wire_bytes)
+        costs.append(statistics.complete(in_use.traffic()).wire_cost())
+    assert seen == [{"unknown": 100}, {"unknown": 100, "az-b": 100}, {"unknown": 100, "az-b": 100, "az-a": 100}]
+    assert costs == sorted(costs)
+
+
 @pytest.mark.parametrize(
     "reports",
     [
