@@ -176,12 +176,17 @@ def queues(
     """
     waiting = {}
     for number, one in partitions.items():
-        amount = one["msgq_bytes"] + one["xmit_msgq_bytes"]
+        amount = one["msgq_bytes"] + one["xmit_msgq_bytes"] + _bytes_in_flight(one)
         stuck = int(number) in stalled or (amount and one["leader"] in down)
         batches = _STUCK if stuck else amount // batch_bytes
         if batches and int(number) >= 0:
             waiting[int(number)] = batches
     return waiting
+
+
+def _bytes_in_flight(one: Mapping[str, int]) -> int:
+    """Estimate the bytes without an answer: librdkafka counts their records only, so take the average size so far."""
+    return one["msgs_inflight"] * (one["txbytes"] // max(1, one["txmsgs"]))
 
 
 def _linger_ms(config: Mapping[str, Any]) -> float:

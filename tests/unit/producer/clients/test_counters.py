@@ -290,7 +290,14 @@ def test_bytes_on_the_wire_do_not_fall_when_librdkafka_forgets_a_broker_or_a_top
     seen = []
     for sent in (100, 250, None, 0, 40, 60):
         brokers = {} if sent is None else {"1": {"nodeid": 1, "state": "UP", "txbytes": sent}}
-        partition = {"txmsgs": sent, "txbytes": sent, "leader": 1, "msgq_bytes": 0, "xmit_msgq_bytes": 0}
+        partition = {
+            "txmsgs": sent,
+            "txbytes": sent,
+            "leader": 1,
+            "msgq_bytes": 0,
+            "xmit_msgq_bytes": 0,
+            "msgs_inflight": 0,
+        }
         topics = {} if sent is None else {TOPIC: {"partitions": {"0": partition}, "batchsize": {"sum": 10}}}
         statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
         traffic = statistics.complete(in_use.traffic())
@@ -332,7 +339,14 @@ def test_each_batch_has_its_bytes_on_the_wire_two_reports_later_at_most(
     """A report is written while batches are; the bytes of the last batch waited for the topic's next record."""
     producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 600_000}), racks=mock.racks)
     for records, batches in reports:
-        one = {"txmsgs": records, "txbytes": records * 50, "leader": 2, "msgq_bytes": 0, "xmit_msgq_bytes": 0}
+        one = {
+            "txmsgs": records,
+            "txbytes": records * 50,
+            "leader": 2,
+            "msgq_bytes": 0,
+            "xmit_msgq_bytes": 0,
+            "msgs_inflight": 0,
+        }
         topics = {TOPIC: {"partitions": {"0": one}, "batchsize": {"sum": batches}}}
         producer._statistics.on_report(json.dumps({"ts": 0, "brokers": {}, "topics": topics}))
     assert producer.traffic().wire_topics == {(TOPIC, "az-b"): (5, 100)}
