@@ -176,6 +176,8 @@ class AZAwareAIOProducer(AIOProducer):
         if partitioner is None:
             future = await super().produce(topic, value, key, *args, **kwargs)
             self._topics_in_use.count_without_leaders(topic, size)
+            if own != -1:
+                self._watcher.load_later(topic)
             return self._counted(future, topic, kind, size)
         destinations = partitioner.destinations
         chosen = choose_partition(partitioner, message)

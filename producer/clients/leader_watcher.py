@@ -50,6 +50,7 @@ class LeaderWatcher:
       found, happen in the thread. One thread reads, the others wait for it. While the cluster does not answer, also
       if only the request for racks has no answer, `load` blocks for at most the topology's timeout in total.
     * The second topic reads all topics, so that hundreds of topics need two readings, not hundreds.
+    * `load_later` blocks nothing: the thread reads the topic. `load` still waits for it if it comes first.
     * `client` returns the producer or, after its deletion, None (as a weak reference does): then the thread ends.
     * `drain` polls for an application that does not poll; it returns False if only the application may poll.
     * If the cluster does not answer, or refuses the request, one warning reports it. Known leaders and racks stay in
@@ -74,6 +75,7 @@ class LeaderWatcher:
         self._away_s = away_s
         self._drain = drain
         self._missing: set[str] = set()
+        self._later: set[str] = set()
         self._listed: Mapping[str, tuple[int | None, ...]] = {}
         self._listed_at = -inf
         self._replicas: dict[str, Replicas] = {}
@@ -113,6 +115,14 @@ class LeaderWatcher:
             self._wake.set()  # the thread may sleep for `refresh_s`
         self._start()
 
+    def load_later(self, topic: str) -> None:
+        """Let the thread read the leaders of a topic whose partitions the application chooses, to count by zone."""
+        if topic not in self._later and self.must_load(topic):
+            self._later.add(topic)
+            self._unchanged = 0
+            self._wake.set()
+            self._start()
+
     def _load_now(self, topic: str) -> None:
         client, left_s = self._client(), self._topology.timeout_s - self._blocked_s
         began, racks_failed = monotonic(), self._racks_failed
@@ -148,7 +158,7 @@ class LeaderWatcher:
         """
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None:
-            if topic in self._missing and max(leaders.values(), default=-1) >= 0:
+            if topic in self._missing | self._later and max(leaders.values(), default=-1) >= 0:
                 self.refresh_soon()
             return
         if at < self._read_at:
@@ -191,7 +201,12 @@ class LeaderWatcher:
                 self._thread.start()
 
     def _must_hurry(self) -> bool:
-        return bool(self._missing) or self._racks_failed or self._topics_in_use.away() or self._expects_changes()
+        return (
+            bool(self._missing or self._later)
+            or self._racks_failed
+            or self._topics_in_use.away()
+            or self._expects_changes()
+        )
 
     def _expects_changes(self) -> bool:
         return monotonic() < self._changes_until
@@ -244,8 +259,12 @@ class LeaderWatcher:
         now = monotonic()
         if self._racks_failed or self._expects_changes() or now - self._all_read_at >= self._refresh_s:
             self._all_read_at = now
-            return {*in_use, *self._missing}
-        return {*self._missing, *(name for name, one in in_use.items() if self._topics_in_use.is_away(one))}
+            return {*in_use, *self._missing, *self._later}
+        return {
+            *self._missing,
+            *self._later,
+            *(name for name, one in in_use.items() if self._topics_in_use.is_away(one)),
+        }
 
     def _read(
         self, ask: Question, wanted: set[str], timeout_s: float, *, lists: bool = False, blocks: bool = False
@@ -275,6 +294,7 @@ class LeaderWatcher:
 
     def _use(self, topic: str, leaders: Leaders, now: float) -> None:
         self._topics_in_use.update(topic, leaders, self._topology.racks, now, self._replicas.get(topic, ()))
+        self._later.discard(topic)
 
     def _read_racks(self, found: Mapping[str, Leaders], timeout_s: float) -> None:
         """Read the racks if they are due. After a failed request the known leaders and racks stay."""
