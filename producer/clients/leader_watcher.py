@@ -49,7 +49,8 @@ class LeaderWatcher:
     * `load` blocks its callers only for the first reading of a topic; all other readings, also of a topic that was not
       found, happen in the thread. One thread reads, the others wait for it. While the cluster does not answer, also
       if only the request for racks has no answer, `load` blocks for at most the topology's timeout in total.
-    * The second topic reads all topics, so that hundreds of topics need two readings, not hundreds.
+    * The second topic reads all topics, so that hundreds of topics need two readings, not hundreds. Topics that this
+      reading lacks, or that come later than `refresh_s` after it, are read by name.
     * `load_later` blocks nothing: the thread reads the topic. `load` still waits for it if it comes first.
     * `client` returns the producer or, after its deletion, None (as a weak reference does): then the thread ends.
     * `drain` polls for an application that does not poll; it returns False if only the application may poll.
@@ -128,9 +129,10 @@ class LeaderWatcher:
         began, racks_failed = monotonic(), self._racks_failed
         asked = client is not None and left_s > 0
         if client is not None and asked:
-            question = None if self._topics_in_use.partitioners else topic
+            lists = bool(self._topics_in_use.partitioners) and self._listed_at == -inf
+            question = None if lists else topic
             ask = partial(read_leaders, client, question, replicas=self._replicas)
-            answered = self._read(ask, {topic}, left_s, lists=question is None, blocks=True)
+            answered = self._read(ask, {topic}, left_s, lists=lists, blocks=True)
             answered = answered and (racks_failed or not self._racks_failed)
             self._blocked_s = 0.0 if answered else self._blocked_s + monotonic() - began
         if topic not in self._topics_in_use.partitioners:

@@ -133,6 +133,31 @@ def test_a_topic_that_stays_away_is_asked_for_alone_and_less_and_less_often(topi
 
 
 @pytest.mark.usefixtures("no_thread")
+def test_all_topics_are_listed_once_for_first_records() -> None:
+    """Each topic that the last listing lacked, as one just created, had the whole cluster listed again."""
+    cluster = Cluster(home=[1, 2], away=[2, 2])
+    watcher = watching(cluster)
+    watcher.load("home")
+    watcher.load("away")
+    cluster.leaders["new"] = [1]
+    for topic in ("new", "absent"):
+        watcher.load(topic)
+    assert cluster.asked == ["home", None, "new", "absent"]
+    watcher._listed_at -= 60.0
+    cluster.leaders["later"] = [2]
+    watcher.load("later")
+    assert cluster.asked[4:] == ["later"]
+    partitioners = watcher._topics_in_use.partitioners
+    assert {name: one.leaders for name, one in partitioners.items()} == {
+        "home": (1, 2),
+        "away": (2, 2),
+        "new": (1,),
+        "later": (2,),
+    }
+    assert watcher._missing == {"absent"}
+
+
+@pytest.mark.usefixtures("no_thread")
 def test_many_topics_that_are_due_at_once_are_asked_for_by_name(mock: MockCluster) -> None:
     """More than 16 listed the whole cluster again and again; one request names them, also those that do not exist."""
     topics = [f"away-{number}" for number in range(40)]
@@ -140,7 +165,9 @@ def test_many_topics_that_are_due_at_once_are_asked_for_by_name(mock: MockCluste
         mock.create(topic, [2, 3, None])
     mock.refuse(topics[0], KafkaError.TOPIC_AUTHORIZATION_FAILED)
     listed: list[str | None] = []
-    admin = AdminClient({"bootstrap.servers": mock.bootstrap_servers, "log_level": 0})
+    # A question by name would create the topic that must stay away.
+    settings = {"bootstrap.servers": mock.bootstrap_servers, "log_level": 0, "allow.auto.create.topics": False}
+    admin = AdminClient(settings)
 
     class Noting:
         """The producer's handle; notes what is asked through it."""
