@@ -170,13 +170,14 @@ def test_a_topic_recreated_with_fewer_partitions_is_no_error_of_the_asyncio_clie
     mock.create(TOPIC, [1, 2, 3])
 
     async def run() -> list[Any]:
-        async with AZAwareAIOProducer(config(mock), keys=keys) as producer:
+        async with AZAwareAIOProducer(config(mock), keys=keys, count="queued") as producer:
             await producer.produce(TOPIC, b"v")
             await producer.flush(10)
             producer._topics_in_use.update(TOPIC, [2, 3] * 50 + [1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)
             sent = [await producer.produce(TOPIC, b"v", b"key %d" % number) for number in range(20)]
             sent.append(await producer.produce(TOPIC, b"v", partition=99))
             await producer.flush(10)
+            assert sum(one.records for one in producer.traffic().reasons.values()) == 21  # all but the refused one
             return await asyncio.gather(*sent, return_exceptions=True)
 
     *placed, explicit = asyncio.run(run())
