@@ -136,3 +136,21 @@ def test_records_that_do_not_fit_into_the_queue_do_not_count(mock: MockCluster, 
             assert producer.traffic().delivered == (count == "delivered")
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("keys", ["ignore", {"other": "global", "fl.*": "ignore", ".*": "global"}], ids=str)
+@pytest.mark.parametrize("value", [b"v" * 100, b""], ids=["values", "no bytes"])
+def test_ignored_keys_stay_local_and_change_partitions(
+    mock: MockCluster, keys: str | dict[str, str], value: bytes
+) -> None:
+    """As in the synchronous client; records of no bytes end a run, too, by their overhead."""
+    mock.create(TOPIC, [1, 2, 1, 3])
+
+    async def run() -> set[int | None]:
+        async with AZAwareAIOProducer(config(mock), keys=keys, batch_bytes=100, batch_size=50) as producer:
+            sent = [await producer.produce(TOPIC, value, f"{n}" if value and n % 2 else None) for n in range(300)]
+            await producer.flush(10)
+            assert producer.traffic().local.records == 300
+            return {message.partition() for message in await asyncio.gather(*sent)}
+
+    assert asyncio.run(run()) == {0, 2}

@@ -317,7 +317,7 @@ def test_bytes_on_the_wire_stay_in_the_zone_that_their_broker_had() -> None:
         brokers = {"1": {"nodeid": 1, "state": "UP", "txbytes": sent * 100}}
         statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": {}}))
         seen.append(statistics.complete(in_use.traffic()).wire_bytes)
-        costs.append(statistics.complete(in_use.traffic()).wire_cost())
+        costs.append(statistics.complete(in_use.traffic()).wire_cost() or 0.0)
     assert seen == [{"unknown": 100}, {"unknown": 100, "az-b": 100}, {"unknown": 100, "az-b": 100, "az-a": 100}]
     assert costs == sorted(costs)
 

@@ -166,7 +166,11 @@ def test_many_topics_that_are_due_at_once_are_asked_for_by_name(mock: MockCluste
     mock.refuse(topics[0], KafkaError.TOPIC_AUTHORIZATION_FAILED)
     listed: list[str | None] = []
     # A question by name would create the topic that must stay away.
-    settings = {"bootstrap.servers": mock.bootstrap_servers, "log_level": 0, "allow.auto.create.topics": False}
+    settings: dict[str, Any] = {
+        "bootstrap.servers": mock.bootstrap_servers,
+        "log_level": 0,
+        "allow.auto.create.topics": False,
+    }
     admin = AdminClient(settings)
 
     class Noting:
