@@ -54,6 +54,11 @@ class TrafficCollector(Collector):
         wire = CounterMetricFamily(
             f"{prefix}_wire_bytes", "Bytes on the wire by zone of the broker.", labels=["producer", "rack", "zone"]
         )
+        wire_by_topic = CounterMetricFamily(
+            f"{prefix}_topic_wire_bytes",
+            "Bytes of batches on the wire by topic and zone of the leader, where the client counts them.",
+            labels=["producer", "rack", "topic", "zone"],
+        )
         share = GaugeMetricFamily(
             f"{prefix}_cross_zone_share", "Part of the bytes that left their zone.", labels=["producer", "rack"]
         )
@@ -83,6 +88,8 @@ class TrafficCollector(Collector):
                 reasons.add_metric([*own, reason.value], count.records)
             for zone, amount in traffic.wire_bytes.items():
                 wire.add_metric([*own, zone], amount)
+            for (topic, zone), count in ({} if traffic.wire_estimated else traffic.wire_topics).items():
+                wire_by_topic.add_metric([*own, topic, zone], count.bytes)
             share.add_metric(own, traffic.cross_zone_share)
             cost.add_metric(own, traffic.cost(self._price_per_gb))
             on_the_wire = traffic.wire_cost(self._price_per_gb)
@@ -92,4 +99,4 @@ class TrafficCollector(Collector):
             if traffic.replicated_bytes is not None and replication is not None:
                 copied.add_metric(own, traffic.replicated_bytes)
                 copied_cost.add_metric(own, replication)
-        yield from (records, sent, reasons, wire, share, cost, wire_cost, copied, copied_cost)
+        yield from (records, sent, reasons, wire, wire_by_topic, share, cost, wire_cost, copied, copied_cost)

@@ -32,7 +32,7 @@ class Statistics:
         self._watcher = watcher
         self._topology = topology
         self._lock = threading.Lock()
-        self._sent: dict[int, int] = {}
+        self._sent: dict[str, int] = {}
         self._sent_seen: dict[int, int] = {}
         self._seen: dict[tuple[str, int], Count] = {}
         self._topics: dict[tuple[str, str], Count] = {}
@@ -98,10 +98,14 @@ class Statistics:
                 )
 
     def _add_sent(self, broker: int, now: int) -> None:
-        """Add what a broker got since the last report; librdkafka forgets a broker while the metadata lacks it."""
+        """Add what a broker got since the last report to its zone; later changes of its rack move no bytes.
+
+        librdkafka forgets a broker while the metadata lacks it, and then counts from 0.
+        """
         before = self._sent_seen.get(broker, 0)
         self._sent_seen[broker] = now
-        self._sent[broker] = self._sent.get(broker, 0) + (now - before if now >= before else now)
+        zone = self._topology.racks.get(broker) or UNKNOWN
+        self._sent[zone] = self._sent.get(zone, 0) + (now - before if now >= before else now)
 
     def _book(self, topic: str, about: Mapping[str, Any]) -> None:
         """Divide the compressed bytes of the topic's batches among the zones of its records."""
@@ -133,15 +137,11 @@ class Statistics:
 
     def complete(self, traffic: Traffic) -> Traffic:
         """Add the bytes on the wire from the last report."""
-        zones: dict[str, int] = {}
         with self._lock:
-            for broker, sent in self._sent.items():
-                zone = self._topology.racks.get(broker) or UNKNOWN
-                zones[zone] = zones.get(zone, 0) + sent
             if not self._interval_s:
                 return traffic
             # Empty before the first report: an estimate before compression would be larger than the first figures.
-            return replace(traffic, wire_bytes=zones, wire_topics=dict(self._topics), wire_estimated=False)
+            return replace(traffic, wire_bytes=dict(self._sent), wire_topics=dict(self._topics), wire_estimated=False)
 
 
 def with_async_callbacks(statistics: Statistics, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,12 +176,17 @@ def queues(
     """
     waiting = {}
     for number, one in partitions.items():
-        amount = one["msgq_bytes"] + one["xmit_msgq_bytes"]
+        amount = one["msgq_bytes"] + one["xmit_msgq_bytes"] + _bytes_in_flight(one)
         stuck = int(number) in stalled or (amount and one["leader"] in down)
         batches = _STUCK if stuck else amount // batch_bytes
         if batches and int(number) >= 0:
             waiting[int(number)] = batches
     return waiting
+
+
+def _bytes_in_flight(one: Mapping[str, int]) -> int:
+    """Estimate the bytes without an answer: librdkafka counts their records only, so take the average size so far."""
+    return one["msgs_inflight"] * (one["txbytes"] // max(1, one["txmsgs"]))
 
 
 def _linger_ms(config: Mapping[str, Any]) -> float:

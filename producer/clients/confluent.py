@@ -98,7 +98,7 @@ class AZAwareProducer(Producer):
     * `produce` raises the errors of the base class, and then counts nothing.
     * After a fork the copy in the new process refuses every call (`ForkError`).
     * The first record of a topic waits for the topic's leaders; if they are not available, librdkafka chooses the
-      partition.
+      partition. `produce` with an explicit partition never waits.
     """
 
     # Slots, because `produce` reads one for each record, and a dictionary would take a twentieth of its time.
@@ -290,6 +290,8 @@ class AZAwareProducer(Producer):
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None or partition < 0:
             self._topics_in_use.count_without_leaders(topic, size)
+            if partition >= 0:
+                self._watcher.load_later(topic)
         else:
             partitioner.count_explicit(partition, size)
 

@@ -4,6 +4,7 @@ import asyncio
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Unpack
 
@@ -39,6 +40,10 @@ class AIOProducerOptions(ProducerOptions, total=False):
     buffer_timeout: float
 
 
+_Queued = Callable[[str, Messages, int], None]
+"""Gets messages that the client was asked to queue: topic, messages and partition."""
+
+
 class _Chosen(int):
     """A partition that this class chose; the application's is a plain number."""
 
@@ -50,16 +55,18 @@ class _PlacedAgain:
     Records whose partition the application chose are sent apart from the others, because they count apart.
     """
 
-    def __init__(self, client: Producer, watcher: LeaderWatcher, deliveries: Deliveries) -> None:
+    def __init__(self, client: Producer, watcher: LeaderWatcher, deliveries: Deliveries, queued: _Queued) -> None:
         self._client = client
         self._watcher = watcher
         self._deliveries = deliveries
+        self._queued = queued
         self.poll = client.poll
         self.flush = client.flush
 
     def produce_batch(self, topic: str, messages: Messages, partition: int = -1) -> int:
         """Send messages of one partition, as the client."""
         sent = 0
+        placed = messages
         for chosen, run in groupby(messages, lambda one: partition == -1 or isinstance(one["partition"], _Chosen)):
             if chosen:
                 sent += self._client.produce_batch(topic, list(run), partition)
@@ -68,8 +75,11 @@ class _PlacedAgain:
         misplaced = [one for one in messages if isinstance(one.get("partition"), _Chosen) and is_unplaced(one)]
         if misplaced:
             self._watcher.expect_changes()
+            placed = [one for one in messages if not is_unplaced(one)]
             forget_errors(misplaced)
             sent += self._client.produce_batch(topic, misplaced, partition=-1)
+            self._queued(topic, misplaced, -1)
+        self._queued(topic, placed, partition)
         return sent
 
 
@@ -100,7 +110,9 @@ class AZAwareAIOProducer(AIOProducer):
         deliveries = hot.Deliveries(policy.partitioner.empty_is_null)
         counts_inside = deliveries.is_possible and options.get("count") != "queued"
         self._futures_count = policy.counts_deliveries and not counts_inside
-        self._topics_in_use = TopicsInUse(policy)
+        self._counts_queued = not policy.counts_deliveries and not counts_inside
+        # A record gets its partition long before the client queues it, so partitioners count for their runs only.
+        self._topics_in_use = TopicsInUse(replace(policy, counts_deliveries=True))
         self._waiting: dict[str, _Turn] = {}
         self._topology = topology = topology_of(config, options)
         own = weakref.ref(self)
@@ -116,7 +128,9 @@ class AZAwareAIOProducer(AIOProducer):
             deliveries.making(super().__init__, final, **others)
         else:
             super().__init__(final, **others)
-        self._kafka_executor._producer = _PlacedAgain(self._producer, self._watcher, deliveries)  # type: ignore[assignment]  # noqa: SLF001 - the only way to a batch
+        queued = _counting(self._topics_in_use) if self._counts_queued else _ignore
+        placing = _PlacedAgain(self._producer, self._watcher, deliveries, queued)
+        self._kafka_executor._producer = placing  # type: ignore[assignment]  # noqa: SLF001 - the only way to a batch
         self._watcher.start_for_reports()
         refuse_after_fork(self)
 
@@ -175,11 +189,12 @@ class AZAwareAIOProducer(AIOProducer):
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None:
             future = await super().produce(topic, value, key, *args, **kwargs)
-            self._topics_in_use.count_without_leaders(topic, size)
+            if own != -1:
+                self._watcher.load_later(topic)
             return self._counted(future, topic, kind, size)
         destinations = partitioner.destinations
         chosen = choose_partition(partitioner, message)
-        # Counted first: the base class may await a whole batch here, and other tasks must see this run's bytes.
+        # For the run, and first: the base class may await a whole batch here, and other tasks must see the bytes.
         count_message(partitioner, message, chosen)
         if destinations.is_full():
             self._topics_in_use.advance(topic, destinations)
@@ -203,7 +218,8 @@ class AZAwareAIOProducer(AIOProducer):
 
     def traffic(self) -> Traffic:
         """Return the traffic so far, of queued or delivered records as set by `count`; bytes before compression."""
-        return self._statistics.complete(self._topics_in_use.traffic())
+        traffic = self._statistics.complete(self._topics_in_use.traffic())
+        return replace(traffic, delivered=not self._counts_queued)
 
     async def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use other credentials, as the base class does, also for reading racks."""
@@ -214,6 +230,22 @@ class AZAwareAIOProducer(AIOProducer):
         """Stop watching the leaders and close, as the base class does."""
         await asyncio.to_thread(self._watcher.close)
         await super().close()
+
+
+def _counting(topics_in_use: TopicsInUse) -> _Queued:
+    def count_queued(topic: str, messages: Messages, partition: int) -> None:
+        """Count the messages that the client has queued; a full queue refuses some."""
+        for message in messages:
+            if "_error" not in message:
+                explicit = partition != -1 and not isinstance(message["partition"], _Chosen)
+                kind = kind_of(message.get("key"), topics_in_use.policy, explicit=explicit)
+                topics_in_use.count_delivered(topic, partition, kind, Count(1, size_of(message)))
+
+    return count_queued
+
+
+def _ignore(topic: str, messages: Messages, partition: int) -> None:
+    """Leave the count to the client or to the futures."""
 
 
 def _check(value: object, key: object, partition: object, timestamp: object) -> None:

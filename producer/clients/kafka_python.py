@@ -14,7 +14,7 @@ from kafka.partitioner import Partitioner
 from kafka.producer.record_accumulator import RecordAccumulator
 from kafka.structs import TopicPartition
 
-from producer.clients.wire_bytes import WireTotals
+from producer.clients.wire_bytes import WireTotals, WireZones
 from producer.decisions.application_partitioner import Choose
 from producer.decisions.producer_settings import ZonePolicy, key_rules, need_number, zone_order
 from producer.decisions.record_bytes import headers_length
@@ -23,7 +23,7 @@ from producer.errors import UnknownTopicError
 from producer.partitioning.produce_interpreted import Destinations
 from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
-from producer.traffic_cost import UNKNOWN, Traffic
+from producer.traffic_cost import Traffic
 
 try:
     from producer.partitioning import produce_compiled as hot
@@ -93,7 +93,7 @@ class AZAwarePartitioner(Partitioner):
         self._refresh_s = refresh_s
         self._seen_topics: dict[str, _SeenTopic] = {}
         self._ask_at = 0.0
-        self._wire: WireTotals | None = None
+        self._wire: WireZones | None = None
         self._accumulator: Callable[[], RecordAccumulator | None] = lambda: None
         self._racks: dict[int, str | None] = {}
         self._hinted: object = None
@@ -218,7 +218,7 @@ class AZAwarePartitioner(Partitioner):
 
         untyped.send = weighed
         self._accumulator = weakref.ref(producer._accumulator)  # noqa: SLF001 - no public name shows the queue
-        self._wire = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
+        self._wire = WireZones(WireTotals(producer._metrics))  # noqa: SLF001 - the public view has rates only, which forget
 
     def _count_headers(self, future: Any, size: int, *, keyed: bool) -> None:  # noqa: ANN401 - untyped there
         place = getattr(getattr(future, "_produce_future", None), "topic_partition", None)
@@ -238,11 +238,7 @@ class AZAwarePartitioner(Partitioner):
         return self._topics_in_use.traffic(self._wire_bytes())
 
     def _wire_bytes(self) -> dict[str, int]:
-        zones: dict[str, int] = {}
-        for broker, sent in self._wire.by_node().items() if self._wire else ():
-            zone = self._racks.get(broker) or UNKNOWN
-            zones[zone] = zones.get(zone, 0) + sent
-        return zones
+        return self._wire.take(self._racks) if self._wire else {}
 
     def _read_metadata(self, topic: str, cluster: ClusterMetadata) -> "_SeenTopic":
         metadata = cluster._partitions  # noqa: SLF001 - leaders without a copy per record
@@ -256,7 +252,11 @@ class AZAwarePartitioner(Partitioner):
         partitions = [found.get(number, _NO_LEADER) for number in range(max(found) + 1)]
         leaders = [partition.leader_id for partition in partitions]
         # Brokers that are down keep their last rack.
-        self._racks |= {broker.node_id: broker.rack or None for broker in cluster.brokers()}
+        racks = self._racks | {broker.node_id: broker.rack or None for broker in cluster.brokers()}
+        if racks != self._racks:
+            if self._racks:
+                self._wire_bytes()  # what was sent so far belongs to the zones of before
+            self._racks = racks
         known = [leader if leader >= 0 else None for leader in leaders]
         replicas = [getattr(partition, "replica_nodes", ()) for partition in partitions]
         partitioner = self._topics_in_use.update(topic, known, self._racks, now, replicas if any(replicas) else ())

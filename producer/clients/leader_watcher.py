@@ -47,9 +47,11 @@ class LeaderWatcher:
 
     Contract:
     * `load` blocks its callers only for the first reading of a topic; all other readings, also of a topic that was not
-      found, happen in the thread. One thread reads, the others wait for it. While the cluster does not answer, `load`
-      blocks for at most the topology's timeout in total.
-    * The second topic reads all topics, so that hundreds of topics need two readings, not hundreds.
+      found, happen in the thread. One thread reads, the others wait for it. While the cluster does not answer, also
+      if only the request for racks has no answer, `load` blocks for at most the topology's timeout in total.
+    * The second topic reads all topics, so that hundreds of topics need two readings, not hundreds. Topics that this
+      reading lacks, or that come later than `refresh_s` after it, are read by name.
+    * `load_later` blocks nothing: the thread reads the topic. `load` still waits for it if it comes first.
     * `client` returns the producer or, after its deletion, None (as a weak reference does): then the thread ends.
     * `drain` polls for an application that does not poll; it returns False if only the application may poll.
     * If the cluster does not answer, or refuses the request, one warning reports it. Known leaders and racks stay in
@@ -74,6 +76,7 @@ class LeaderWatcher:
         self._away_s = away_s
         self._drain = drain
         self._missing: set[str] = set()
+        self._later: set[str] = set()
         self._listed: Mapping[str, tuple[int | None, ...]] = {}
         self._listed_at = -inf
         self._replicas: dict[str, Replicas] = {}
@@ -113,14 +116,24 @@ class LeaderWatcher:
             self._wake.set()  # the thread may sleep for `refresh_s`
         self._start()
 
+    def load_later(self, topic: str) -> None:
+        """Let the thread read the leaders of a topic whose partitions the application chooses, to count by zone."""
+        if topic not in self._later and self.must_load(topic):
+            self._later.add(topic)
+            self._unchanged = 0
+            self._wake.set()
+            self._start()
+
     def _load_now(self, topic: str) -> None:
         client, left_s = self._client(), self._topology.timeout_s - self._blocked_s
-        began = monotonic()
+        began, racks_failed = monotonic(), self._racks_failed
         asked = client is not None and left_s > 0
         if client is not None and asked:
-            question = None if self._topics_in_use.partitioners else topic
+            lists = bool(self._topics_in_use.partitioners) and self._listed_at == -inf
+            question = None if lists else topic
             ask = partial(read_leaders, client, question, replicas=self._replicas)
-            answered = self._read(ask, {topic}, left_s, lists=question is None)
+            answered = self._read(ask, {topic}, left_s, lists=lists, blocks=True)
+            answered = answered and (racks_failed or not self._racks_failed)
             self._blocked_s = 0.0 if answered else self._blocked_s + monotonic() - began
         if topic not in self._topics_in_use.partitioners:
             self._missing.add(topic)
@@ -147,7 +160,7 @@ class LeaderWatcher:
         """
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None:
-            if topic in self._missing and max(leaders.values(), default=-1) >= 0:
+            if topic in self._missing | self._later and max(leaders.values(), default=-1) >= 0:
                 self.refresh_soon()
             return
         if at < self._read_at:
@@ -190,7 +203,12 @@ class LeaderWatcher:
                 self._thread.start()
 
     def _must_hurry(self) -> bool:
-        return bool(self._missing) or self._racks_failed or self._topics_in_use.away() or self._expects_changes()
+        return (
+            bool(self._missing or self._later)
+            or self._racks_failed
+            or self._topics_in_use.away()
+            or self._expects_changes()
+        )
 
     def _expects_changes(self) -> bool:
         return monotonic() < self._changes_until
@@ -243,18 +261,30 @@ class LeaderWatcher:
         now = monotonic()
         if self._racks_failed or self._expects_changes() or now - self._all_read_at >= self._refresh_s:
             self._all_read_at = now
-            return {*in_use, *self._missing}
-        return {*self._missing, *(name for name, one in in_use.items() if self._topics_in_use.is_away(one))}
+            return {*in_use, *self._missing, *self._later}
+        return {
+            *self._missing,
+            *self._later,
+            *(name for name, one in in_use.items() if self._topics_in_use.is_away(one)),
+        }
 
-    def _read(self, ask: Question, wanted: set[str], timeout_s: float, *, lists: bool = False) -> bool:
-        """Request leaders, and use those of topics in use; False if the cluster does not answer."""
+    def _read(
+        self, ask: Question, wanted: set[str], timeout_s: float, *, lists: bool = False, blocks: bool = False
+    ) -> bool:
+        """Request leaders, and use those of topics in use; False if the cluster does not answer.
+
+        If a first record waits for it (`blocks`), racks that could not be read are left to the thread.
+        """
         began, cpu = monotonic(), thread_time()
         try:
             found = ask(timeout_s)
         except MetadataError as error:
             self._warn(str(error))
             return False
-        self._read_racks(found, timeout_s - (monotonic() - began))
+        if not blocks:
+            self._read_racks(found, max(timeout_s - (monotonic() - began), _RACKS_AT_LEAST_S))
+        elif not self._racks_failed:
+            self._read_racks(found, max(timeout_s - (monotonic() - began), 0.0))
         self._read_at = now = monotonic()
         if lists:
             self._listed, self._listed_at = found, now
@@ -266,13 +296,14 @@ class LeaderWatcher:
 
     def _use(self, topic: str, leaders: Leaders, now: float) -> None:
         self._topics_in_use.update(topic, leaders, self._topology.racks, now, self._replicas.get(topic, ()))
+        self._later.discard(topic)
 
     def _read_racks(self, found: Mapping[str, Leaders], timeout_s: float) -> None:
         """Read the racks if they are due. After a failed request the known leaders and racks stay."""
         if not self._topology.racks_are_due(found):
             return
         try:
-            self._topology.read_racks(max(timeout_s, _RACKS_AT_LEAST_S))
+            self._topology.read_racks(timeout_s)
             self._racks_failed = False
         except MetadataError as error:
             self._racks_failed = True

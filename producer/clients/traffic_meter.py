@@ -64,11 +64,12 @@ class TrafficMeter:
         """
         with self._lock:
             counts = dict(self._counts)
-        if not {topic for topic, _ in counts} <= self._zones.keys():
+        new = {topic for topic, _ in counts} - self._zones.keys()
+        if new:  # only those: the records of known topics would move to the zones of today
             replicas: dict[str, Replicas] = {}
-            found = self._topology.leaders({topic for topic, _ in counts}, replicas)
-            self._zones = {topic: zones_of(leaders, self._topology.racks) for topic, leaders in found.items()}
-            self._copies = {
+            found = self._topology.leaders(new, replicas)
+            self._zones |= {topic: zones_of(leaders, self._topology.racks) for topic, leaders in found.items()}
+            self._copies |= {
                 topic: copies_elsewhere(found[topic], held, self._topology.racks) for topic, held in replicas.items()
             }
         flows = (self._flow(place, count, self._rack) for place, count in counts.items())

@@ -120,10 +120,10 @@ class TopicsInUse:
             self._without_leaders[topic] = self._without_leaders.get(topic, Count()).plus(count)
 
     def count_delivered(self, topic: str, partition: int, kind: Kind, count: Count) -> None:
-        """Count delivered records, if deliveries count."""
+        """Count delivered records, if deliveries count; a negative partition is one that librdkafka will choose."""
         with self._lock:
             partitioner = self.partitioners.get(topic)
-            if partitioner is None:
+            if partitioner is None or partition < 0:
                 self._book_without_leaders(topic, count)
             else:
                 partitioner.book_delivered(partition, kind, count)

@@ -1,6 +1,7 @@
 """Local bytes, cross-zone bytes, and their cost."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -83,12 +84,15 @@ def test_prometheus_shows_the_same_numbers() -> None:
         """Has traffic, once asked."""
 
         asked = 0
+        estimated = False
 
         def traffic(self) -> Traffic:
             """Count the questions."""
             self.asked += 1
             flows = [Flow("t", "az-a", Reason.LOCAL, Count(1, 10)), Flow("t", "az-b", Reason.GLOBAL_KEY, Count(2, 30))]
-            return summarise(flows, "az-a", wire_bytes={"az-a": 99, "az-b": 20})
+            wire = {("t", "az-a"): Count(1, 7), ("t", "az-b"): Count(2, 15)}
+            counted = summarise(flows, "az-a", wire_bytes={"az-a": 99, "az-b": 20})
+            return replace(counted, wire_topics=wire, wire_estimated=self.estimated)
 
     producer, registry = Producer(), CollectorRegistry()
     registry.register(TrafficCollector({"ingest": producer}, price_per_gb=0.01))
@@ -99,9 +103,12 @@ def test_prometheus_shows_the_same_numbers() -> None:
         'azimuth_producer_records_total{producer="ingest",rack="az-a",topic="t",zone="az-a"} 1.0',
         'azimuth_producer_reason_records_total{producer="ingest",rack="az-a",reason="global key"} 2.0',
         'azimuth_producer_wire_bytes_total{producer="ingest",rack="az-a",zone="az-a"} 99.0',
+        'azimuth_producer_topic_wire_bytes_total{producer="ingest",rack="az-a",topic="t",zone="az-b"} 15.0',
         'azimuth_producer_cross_zone_share{producer="ingest",rack="az-a"} 0.75',
         'azimuth_producer_cost_total{producer="ingest",rack="az-a"} 3e-10',
         'azimuth_producer_wire_cost_total{producer="ingest",rack="az-a"} 2e-10',
     ):
         assert line in text
     assert json.loads(json.dumps(producer.traffic().as_dict()))["cross"] == {"records": 2, "bytes": 30}
+    producer.estimated = True
+    assert "azimuth_producer_topic_wire_bytes_total{" not in generate_latest(registry).decode()

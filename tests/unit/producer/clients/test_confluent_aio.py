@@ -112,3 +112,45 @@ def test_a_cancelled_call_holds_up_no_other(mock: MockCluster) -> None:
             return value
 
     assert asyncio.run(run()) == b"2"
+
+
+@pytest.mark.parametrize("count", ["queued", "delivered"])
+def test_records_that_do_not_fit_into_the_queue_do_not_count(mock: MockCluster, count: str) -> None:
+    """They counted when they came into the base class's buffer, from which the client refuses them later."""
+    mock.create(TOPIC, [1, 2, 3])
+
+    async def run() -> None:
+        settings = config(mock, **{"linger.ms": 60_000, "queue.buffering.max.messages": 20})
+        async with AZAwareAIOProducer(settings, count=count, batch_size=7, buffer_timeout=0) as producer:
+            futures, counted = [], []
+            for number in range(70):
+                futures.append(await producer.produce(TOPIC, b"v", None if number % 2 else "key"))
+                counted.append(sum(one.records for one in producer.traffic().reasons.values()))
+            assert counted == sorted(counted)
+            assert counted[-1] == (len(producer._producer) if count == "queued" else 0) <= 20
+            await producer.flush(10)
+            results = await asyncio.gather(*futures, return_exceptions=True)
+            sent = sum(not isinstance(one, BaseException) for one in results)
+            assert 0 < sent < 70
+            assert sum(one.records for one in producer.traffic().reasons.values()) == sent
+            assert producer.traffic().delivered == (count == "delivered")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("keys", ["ignore", {"other": "global", "fl.*": "ignore", ".*": "global"}], ids=str)
+@pytest.mark.parametrize("value", [b"v" * 100, b""], ids=["values", "no bytes"])
+def test_ignored_keys_stay_local_and_change_partitions(
+    mock: MockCluster, keys: str | dict[str, str], value: bytes
+) -> None:
+    """As in the synchronous client; records of no bytes end a run, too, by their overhead."""
+    mock.create(TOPIC, [1, 2, 1, 3])
+
+    async def run() -> set[int | None]:
+        async with AZAwareAIOProducer(config(mock), keys=keys, batch_bytes=100, batch_size=50) as producer:
+            sent = [await producer.produce(TOPIC, value, f"{n}" if value and n % 2 else None) for n in range(300)]
+            await producer.flush(10)
+            assert producer.traffic().local.records == 300
+            return {message.partition() for message in await asyncio.gather(*sent)}
+
+    assert asyncio.run(run()) == {0, 2}

@@ -1,14 +1,16 @@
 """`AZAwareProducer` while leaders move, or are not known, on librdkafka's mock cluster."""
 
 import asyncio
+import threading
 import time
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from producer import AZAwareAIOProducer, AZAwareProducer, RackWarning, Reason
-from producer.metadata_requests import connection
+from producer import AZAwareAIOProducer, AZAwareProducer, RackWarning, Reason, Traffic
+from producer.clients import leader_watcher
+from producer.metadata_requests import connection, read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
@@ -168,13 +170,14 @@ def test_a_topic_recreated_with_fewer_partitions_is_no_error_of_the_asyncio_clie
     mock.create(TOPIC, [1, 2, 3])
 
     async def run() -> list[Any]:
-        async with AZAwareAIOProducer(config(mock), keys=keys) as producer:
+        async with AZAwareAIOProducer(config(mock), keys=keys, count="queued") as producer:
             await producer.produce(TOPIC, b"v")
             await producer.flush(10)
             producer._topics_in_use.update(TOPIC, [2, 3] * 50 + [1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)
             sent = [await producer.produce(TOPIC, b"v", b"key %d" % number) for number in range(20)]
             sent.append(await producer.produce(TOPIC, b"v", partition=99))
             await producer.flush(10)
+            assert sum(one.records for one in producer.traffic().reasons.values()) == 21  # all but the refused one
             return await asyncio.gather(*sent, return_exceptions=True)
 
     *placed, explicit = asyncio.run(run())
@@ -216,4 +219,53 @@ def test_new_credentials_reach_every_client(mock: MockCluster) -> None:
     producer.set_sasl_credentials("new", "newer")
     found = connection(producer._topology._config)
     assert (found["sasl.username"], found["sasl.password"]) == ("new", "newer")
+    producer.close()
+
+
+@pytest.mark.parametrize("way", ["produce", "asyncio"])
+def test_a_topic_whose_partitions_the_application_chooses_is_read_without_a_wait(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """It was never read: all its traffic stayed in the zone "unknown", and cost nothing."""
+    mock.create(TOPIC, [1, 2, 3])
+    readers: list[str] = []
+
+    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+        readers.append(threading.current_thread().name)
+        return read_leaders(*arguments, **more)
+
+    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+
+    async def run() -> Traffic:
+        async with AZAwareAIOProducer(config(mock), count="queued") as producer:
+            await producer.produce(TOPIC, b"v", partition=1)
+            while TOPIC not in producer._topics_in_use.partitioners:  # noqa: ASYNC110 - the thread knows no event
+                await asyncio.sleep(0.01)
+            await producer.produce(TOPIC, b"v" * 10, partition=1)
+            await producer.flush(10)
+            return producer.traffic()
+
+    if way == "asyncio":
+        traffic = asyncio.run(asyncio.wait_for(run(), 60))
+    else:
+        producer = AZAwareProducer(config(mock), count="queued")
+        producer.produce(TOPIC, b"v", partition=1)
+        wait_until(lambda: TOPIC in producer._topics_in_use.partitioners, 60)
+        producer.produce(TOPIC, b"v" * 10, partition=1)
+        traffic = producer.traffic()
+        producer.close()
+    assert set(readers) == {"azimuth-leaders"}
+    assert traffic.unknown.plus(traffic.zones["az-b"]) == (2, 11)
+    assert traffic.zones["az-b"].bytes >= 10  # perhaps also the first one, if it was counted late
+
+
+def test_a_record_without_a_partition_still_waits_after_one_with_a_partition(mock: MockCluster) -> None:
+    """The first record that the producer places waits for the leaders, also if the thread asks for them already."""
+    mock.create(TOPIC, [2, 2, 1])
+    producer = AZAwareProducer(config(mock), count="queued")
+    seen = Deliveries()
+    producer.produce(TOPIC, b"v", partition=1, on_delivery=seen)
+    producer.produce(TOPIC, b"v", on_delivery=seen)
+    assert producer.flush(10) == 0
+    assert seen.partitions == {1: 1, 2: 1}
     producer.close()

@@ -164,7 +164,7 @@ def test_each_record_counts_once_with_its_bytes_and_reason(mock: MockCluster, co
 
 @pytest.mark.parametrize("count", ["queued", "delivered"])
 def test_each_record_of_the_asyncio_client_counts_once(mock: MockCluster, count: str) -> None:
-    """A partition of None is no partition; purged records count only where queued ones do."""
+    """A partition of None is no partition. A purged record counts never: it was only in the base class's buffer."""
     created: Counter[str] = Counter()
     steps = st.lists(st.one_of(st.tuples(keys, own_partitions), st.sampled_from(["flush", "purge"])), max_size=10)
 
@@ -180,7 +180,7 @@ def test_each_record_of_the_asyncio_client_counts_once(mock: MockCluster, count:
         return topic
 
     async def run(steps: list[Any]) -> None:
-        model = Model(count, Reason.NO_LOCAL_LEADER)
+        model = Model("delivered", Reason.NO_LOCAL_LEADER)
         futures: list[asyncio.Future[Any]] = []
         settings_of_it = config(mock, **{"linger.ms": 60_000})
         async with AZAwareAIOProducer(
@@ -290,12 +290,36 @@ def test_bytes_on_the_wire_do_not_fall_when_librdkafka_forgets_a_broker_or_a_top
     seen = []
     for sent in (100, 250, None, 0, 40, 60):
         brokers = {} if sent is None else {"1": {"nodeid": 1, "state": "UP", "txbytes": sent}}
-        partition = {"txmsgs": sent, "txbytes": sent, "leader": 1, "msgq_bytes": 0, "xmit_msgq_bytes": 0}
+        partition = {
+            "txmsgs": sent,
+            "txbytes": sent,
+            "leader": 1,
+            "msgq_bytes": 0,
+            "xmit_msgq_bytes": 0,
+            "msgs_inflight": 0,
+        }
         topics = {} if sent is None else {TOPIC: {"partitions": {"0": partition}, "batchsize": {"sum": 10}}}
         statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
         traffic = statistics.complete(in_use.traffic())
         seen.append((traffic.wire_bytes["az-a"], traffic.wire_topics[TOPIC, "az-a"].records))
     assert seen == [(total, total) for total in (100, 250, 250, 250, 290, 310)]
+
+
+def test_bytes_on_the_wire_stay_in_the_zone_that_their_broker_had() -> None:
+    """They moved from "unknown" when racks became known, and with each broker that came back in another rack."""
+    in_use = TopicsInUse(ZonePolicy(rack="az-a"))
+    topology = Topology({}, {})
+    statistics = Statistics(in_use, LeaderWatcher(lambda: None, in_use, topology), topology)
+    statistics.with_defaults({})
+    seen, costs = [], []
+    for sent, rack in enumerate([None, "az-b", "az-a"], start=1):
+        topology._racks = {1: rack}
+        brokers = {"1": {"nodeid": 1, "state": "UP", "txbytes": sent * 100}}
+        statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": {}}))
+        seen.append(statistics.complete(in_use.traffic()).wire_bytes)
+        costs.append(statistics.complete(in_use.traffic()).wire_cost() or 0.0)
+    assert seen == [{"unknown": 100}, {"unknown": 100, "az-b": 100}, {"unknown": 100, "az-b": 100, "az-a": 100}]
+    assert costs == sorted(costs)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +339,14 @@ def test_each_batch_has_its_bytes_on_the_wire_two_reports_later_at_most(
     """A report is written while batches are; the bytes of the last batch waited for the topic's next record."""
     producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 600_000}), racks=mock.racks)
     for records, batches in reports:
-        one = {"txmsgs": records, "txbytes": records * 50, "leader": 2, "msgq_bytes": 0, "xmit_msgq_bytes": 0}
+        one = {
+            "txmsgs": records,
+            "txbytes": records * 50,
+            "leader": 2,
+            "msgq_bytes": 0,
+            "xmit_msgq_bytes": 0,
+            "msgs_inflight": 0,
+        }
         topics = {TOPIC: {"partitions": {"0": one}, "batchsize": {"sum": batches}}}
         producer._statistics.on_report(json.dumps({"ts": 0, "brokers": {}, "topics": topics}))
     assert producer.traffic().wire_topics == {(TOPIC, "az-b"): (5, 100)}

@@ -258,3 +258,14 @@ def test_a_slow_leader_gets_less_from_kafka_python_too() -> None:
         places = Counter(future.get(10).partition for future in futures)
         producer.close()
         assert places[1] < 0.4 * len(futures)
+
+
+@pytest.mark.parametrize("keys", ["ignore", {"other": "global", "fl.*": "ignore", ".*": "global"}], ids=str)
+@pytest.mark.parametrize("size", [100, 0], ids=["values", "no bytes"])
+def test_ignored_keys_stay_local_and_change_partitions(keys: str | dict[str, str], size: int) -> None:
+    """As in the other client; records of no bytes end a run, too, by their overhead."""
+    cluster = metadata([1, 2, 1, 3])
+    partitioner = AZAwarePartitioner(rack="az-a", keys=keys, batch_bytes=100)
+    chosen = {choose(partitioner, cluster, b"%d" % n if size and n % 2 else None, size) for n in range(300)}
+    assert chosen == {0, 2}
+    assert partitioner.traffic().local.records == 300

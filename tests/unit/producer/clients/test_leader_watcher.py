@@ -3,6 +3,7 @@
 import threading
 import time
 import warnings
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -132,6 +133,31 @@ def test_a_topic_that_stays_away_is_asked_for_alone_and_less_and_less_often(topi
 
 
 @pytest.mark.usefixtures("no_thread")
+def test_all_topics_are_listed_once_for_first_records() -> None:
+    """Each topic that the last listing lacked, as one just created, had the whole cluster listed again."""
+    cluster = Cluster(home=[1, 2], away=[2, 2])
+    watcher = watching(cluster)
+    watcher.load("home")
+    watcher.load("away")
+    cluster.leaders["new"] = [1]
+    for topic in ("new", "absent"):
+        watcher.load(topic)
+    assert cluster.asked == ["home", None, "new", "absent"]
+    watcher._listed_at -= 60.0
+    cluster.leaders["later"] = [2]
+    watcher.load("later")
+    assert cluster.asked[4:] == ["later"]
+    partitioners = watcher._topics_in_use.partitioners
+    assert {name: one.leaders for name, one in partitioners.items()} == {
+        "home": (1, 2),
+        "away": (2, 2),
+        "new": (1,),
+        "later": (2,),
+    }
+    assert watcher._missing == {"absent"}
+
+
+@pytest.mark.usefixtures("no_thread")
 def test_many_topics_that_are_due_at_once_are_asked_for_by_name(mock: MockCluster) -> None:
     """More than 16 listed the whole cluster again and again; one request names them, also those that do not exist."""
     topics = [f"away-{number}" for number in range(40)]
@@ -139,7 +165,13 @@ def test_many_topics_that_are_due_at_once_are_asked_for_by_name(mock: MockCluste
         mock.create(topic, [2, 3, None])
     mock.refuse(topics[0], KafkaError.TOPIC_AUTHORIZATION_FAILED)
     listed: list[str | None] = []
-    admin = AdminClient({"bootstrap.servers": mock.bootstrap_servers, "log_level": 0})
+    # A question by name would create the topic that must stay away.
+    settings: dict[str, Any] = {
+        "bootstrap.servers": mock.bootstrap_servers,
+        "log_level": 0,
+        "allow.auto.create.topics": False,
+    }
+    admin = AdminClient(settings)
 
     class Noting:
         """The producer's handle; notes what is asked through it."""
@@ -207,6 +239,40 @@ def test_all_topics_together_wait_once_for_a_cluster_that_does_not_answer() -> N
     cluster.answers = True
     watcher.read_due()
     assert watcher._topics_in_use.partitioners.keys() == cluster.leaders.keys()
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_all_topics_together_wait_once_for_racks_that_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaders come from any broker and racks from the controller: each topic's first record waited for it again."""
+    cluster = Cluster(**{f"t{number}": [1, 2] for number in range(6)})
+    waited_s: list[float] = []
+    answers = False
+
+    def read_racks(_config: object, timeout_s: float) -> dict[int, str | None]:
+        if answers:
+            return {1: "az-a", 2: "az-b"}
+        waited_s.append(timeout_s)
+        time.sleep(timeout_s)
+        raise MetadataError("the controller is away")
+
+    monkeypatch.setattr("producer.metadata_requests.read_racks", read_racks)
+    watcher = LeaderWatcher(lambda: cluster, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}, timeout_s=0.2))
+
+    def load_all() -> None:
+        for topic in cluster.leaders:
+            watcher.load(topic)
+            watcher._listed_at = -inf  # as topics whose first records come minutes apart
+
+    with pytest.warns(RackWarning, match="the controller is away"):
+        load_all()
+    assert 0.1 < sum(waited_s) <= 0.2
+    partitioners = watcher._topics_in_use.partitioners
+    assert {one.leaders for one in partitioners.values()} == {(1, 2)}
+    assert watcher._wake.is_set()
+    assert watcher.wait_s() == 1.0
+    answers = True
+    watcher.read_due()
+    assert {one.zones for one in partitioners.values()} == {("az-a", "az-b")}
 
 
 @pytest.mark.usefixtures("no_thread")

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -245,6 +246,25 @@ def test_new_credentials_reach_the_meters_client(mock: MockCluster) -> None:
     meter.set_sasl_credentials("new", "newer")
     found = connection(meter._topology._config)
     assert (found["sasl.username"], found["sasl.password"]) == ("new", "newer")
+
+
+def test_a_new_topic_moves_no_records_of_the_meters_other_topics(mock: MockCluster) -> None:
+    """The meter read all topics again, and the counter of the zone that had led the first topic fell."""
+    mock.create("early", [2])
+    mock.create("late", [1])
+    meter = TrafficMeter(config(mock))
+    producer = Producer(config(mock))
+    producer.produce("early", b"v", on_delivery=meter.delivered)
+    assert producer.flush(10) == 0
+    before = meter.traffic()
+    mock.lead("early", [1])
+    producer.produce("late", b"v", on_delivery=meter.delivered)
+    assert producer.flush(10) == 0
+    after = meter.traffic()
+    assert before.topics == {("early", "az-b"): (1, 1)}
+    assert after.topics == {("early", "az-b"): (1, 1), ("late", "az-a"): (1, 1)}
+    assert (before.replicated_bytes, after.replicated_bytes) == (2, 4)
+    producer.close()
 
 
 @pytest.mark.parametrize("way", ["produce", "delivered", "asyncio", "kafka-python", "meter"])

@@ -1,12 +1,15 @@
 """kafka-python's bytes on the wire, counted concurrently with its own threads."""
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 from kafka.metrics import KafkaMetric, Metrics
 from kafka.metrics.stats import Rate
 
+from producer import AZAwarePartitioner
 from producer.clients.wire_bytes import WireTotals
+from tests.unit.producer.clients.test_kafka_python import choose, metadata
 
 LIMIT_S = 10.0
 
@@ -74,3 +77,20 @@ def test_bytes_count_from_the_watch_on_and_once_per_node() -> None:
         for sensor in sensors.values():
             sensor.record(size)
     assert totals.by_node() == {1: 30, 2: 30, -1: 30}
+
+
+def test_bytes_stay_in_the_zone_that_their_broker_had() -> None:
+    """A broker that came back in another rack took its history with it: the counter of its old zone fell."""
+    metrics: Any = Metrics()
+    producer: Any = SimpleNamespace(send=lambda: None, _accumulator=metrics, _metrics=metrics)
+    partitioner = AZAwarePartitioner(rack="az-a")
+    partitioner.watch(producer)
+    sensor = connect(metrics, "1")
+    seen = []
+    for rack in ("az-a", "az-b", "az-a"):
+        choose(partitioner, metadata([1], [rack]))
+        sensor.record(100)
+    seen.append(partitioner.traffic().wire_bytes)
+    choose(partitioner, metadata([1], ["az-b"]))
+    seen.append(partitioner.traffic().wire_bytes)
+    assert seen == [{"az-a": 200, "az-b": 100}] * 2
