@@ -1,8 +1,9 @@
 """The cases of both consumers once more, in the protocol in which the broker assigns (KIP-848)."""
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from confluent_kafka import Producer
 
 from producer.testing import MockCluster
 from tests.unit.assignors.consumer import (
@@ -11,7 +12,7 @@ from tests.unit.assignors.consumer import (
     test_bare_deliveries,
     test_bare_threads,
 )
-from tests.unit.assignors.consumer.bare_bench import Case, check
+from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check
 
 CASES: Final[dict[str, Case]] = test_bare_calls.CASES | {
     body.__name__: body
@@ -40,3 +41,22 @@ def test_both_consumers_do_the_same(cluster: MockCluster, name: str) -> None:
 def test_the_cases_left_out_exist() -> None:
     """A renamed case would run, and fail with a message that explains nothing."""
     assert LEFT_OUT.keys() <= CASES.keys()
+
+
+def _transaction_of_a_member_that_has_just_subscribed(bench: Bench) -> Any:  # noqa: ANN401 -- the call's own result
+    one = bench.make()
+    one.subscribe(["t"])
+    metadata = one.consumer_group_metadata()
+    producer = Producer(
+        {"bootstrap.servers": bench.cluster.bootstrap_servers, "transactional.id": bench.kind.__name__, "log_level": 0}
+    )
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    sent = attempt(lambda: producer.send_offsets_to_transaction([at(0, 3)], metadata, 10))
+    producer.abort_transaction(10)
+    return metadata[:7], sent
+
+
+def test_a_member_that_has_just_subscribed_has_group_metadata(cluster: MockCluster) -> None:
+    """They were no bytes until the first heartbeat, and a producer refuses those with _BAD_MSG."""
+    check(_transaction_of_a_member_that_has_just_subscribed, cluster, "consumer")
