@@ -349,6 +349,7 @@ class BrokerAssignedMember:
         # A number as the offset, so that librdkafka asks for none.
         consumer.incremental_assign([KafkaPartition(*key, 0) for key in keys])
         consumer.pause([KafkaPartition(*key) for key in keys])
+        self._see_epoch()  # the program may ask for the member's id in on_assigned
         self._announce(keys)
 
     def _revoked(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:

@@ -60,3 +60,20 @@ def _transaction_of_a_member_that_has_just_subscribed(bench: Bench) -> Any:  # n
 def test_a_member_that_has_just_subscribed_has_group_metadata(cluster: MockCluster) -> None:
     """They were no bytes until the first heartbeat, and a producer refuses those with _BAD_MSG."""
     check(_transaction_of_a_member_that_has_just_subscribed, cluster, "consumer")
+
+
+def _member_id_in_callbacks(bench: Bench) -> Any:  # noqa: ANN401 -- compared with the other consumer's
+    seen: list[Any] = []
+    one, _ = bench.joined(
+        1,
+        on_assign=lambda one, _: seen.append(("on_assign", one.memberid())),
+        on_revoke=lambda one, _: seen.append(("on_revoke", one.memberid())),
+    )
+    now = one.memberid()
+    one.close()
+    return [(name, member_id == now) for name, member_id in seen]
+
+
+def test_a_member_knows_its_id_in_its_first_on_assign(cluster: MockCluster) -> None:
+    """A program that logs or stores the id there got None."""
+    check(_member_id_in_callbacks, cluster, "consumer")
