@@ -116,10 +116,10 @@ def offset_of(partition: KafkaPartition) -> Offset:
 
 
 def kafka_partitions(offsets: Mapping[TopicPartition, Offset]) -> list[KafkaPartition]:
-    """Return offsets as confluent-kafka's objects."""
+    """Return offsets as confluent-kafka's objects, in the order in which librdkafka reports a commit."""
     return [
         _partition(key, at if isinstance(at, OffsetWithMetadata) else OffsetWithMetadata(at, ""))
-        for key, at in offsets.items()
+        for key, at in sorted(offsets.items())
     ]
 
 

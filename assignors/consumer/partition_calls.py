@@ -200,4 +200,7 @@ class PartitionCalls:
         if asynchronous:
             client.commit(offsets=[*kafka_partitions(offsets), *rest], asynchronous=True)
             return None
-        return [*client.commit(offsets=kafka_partitions(offsets), asynchronous=False), *rest] if offsets else []
+        if not offsets:
+            return []
+        committed = client.commit(offsets=kafka_partitions(offsets), asynchronous=False)
+        return sorted([*committed, *rest], key=key_of)

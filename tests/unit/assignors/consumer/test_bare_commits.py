@@ -20,7 +20,7 @@ def with_epochs(partitions: Any) -> Any:  # noqa: ANN401 -- a list of partitions
     """Partition, offset and the epoch of its leader, of partitions with an offset."""
     if not isinstance(partitions, list):
         return partitions
-    return sorted((one.partition, one.offset, one.offset >= 0 and one.leader_epoch) for one in partitions)
+    return [(one.partition, one.offset, one.offset >= 0 and one.leader_epoch) for one in partitions]
 
 
 def epochs_of_positions_and_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
@@ -81,6 +81,24 @@ def partitions_without_an_offset_are_listed(bench: Bench) -> Any:  # noqa: ANN40
     return [plain(one.commit(offsets=offsets, asynchronous=False)) for offsets in given]
 
 
+def partitions_come_in_their_own_order(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """A program that takes a partition out of the list by its place must find the same one."""
+    seen: list[Any] = []
+    one, _ = bench.joined(on_commit=lambda error, partitions: seen.append((error, plain(partitions))))
+    given = [at(2, 5), at(1), at(0, 6)]
+    one.commit(offsets=given)
+    until = time.monotonic() + 10
+    while not seen:
+        assert time.monotonic() < until
+        one.poll(0.05)
+    listed = [plain(one.commit(asynchronous=False)), plain(one.commit(offsets=given, asynchronous=False))]
+    others = [plain(call) for call in (one.position(given), one.committed(given, 10), one.assignment())]
+    by_hand = bench.make()
+    by_hand.assign([at(2, 49), at(1, RECORDS), at(0, 49)])
+    read(by_hand, 2)
+    return [seen[0], listed, others, plain(by_hand.commit(asynchronous=False)), plain(by_hand.assignment())]
+
+
 def answers_to_commits_without_an_offset(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     """A program that counts the answers to its commits waits for one to each, also where nothing is to be committed."""
     seen: list[Any] = []
@@ -133,6 +151,7 @@ CASES = [
     answers_to_the_last_automatic_commits,
     answers_to_commits_without_an_offset,
     partitions_without_an_offset_are_listed,
+    partitions_come_in_their_own_order,
     a_partition_that_is_unknown_for_a_moment,
     epochs_of_positions_and_commits,
     epochs_of_stored_offsets,
