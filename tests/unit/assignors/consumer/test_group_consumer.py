@@ -350,20 +350,20 @@ def test_assignors_that_are_none_are_refused_at_once(assignors: object) -> None:
 
 @pytest.mark.parametrize("given", [HRWAssignor, HRWAssignor(cooperative=True)], ids=["a class", "an assignor"])
 def test_the_group_gets_the_clients_rack_of_an_assignor_that_was_made_without_one(
-    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, given: Any
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, given: type[HRWAssignor] | HRWAssignor
 ) -> None:
     """assignors=[HRWAssignor] or [HRWAssignor()] together with client.rack lost the locality."""
     sent: list[str | None] = []
     metadata = HRWAssignor.metadata
 
-    def noted(assignor: HRWAssignor, topics: set[str]) -> Any:
+    def noted(assignor: HRWAssignor, topics: set[str]) -> Any:  # noqa: ANN401 -- kafka-python's
         found = metadata(assignor, topics)
         sent.append(found.rack_id)
         return found
 
     monkeypatch.setattr(HRWAssignor, "metadata", noted)
     config = {"bootstrap.servers": mock.bootstrap_servers, "group.id": f"rack-{given}", "client.rack": "az-b"}
-    with GroupConsumer(config, assignors=[given], member={"api_version": (2, 0)}) as one:
+    with GroupConsumer(config, assignors=cast("list[HRWAssignor]", [given]), member={"api_version": (2, 0)}) as one:
         one.subscribe(["t"])
         wait_until(lambda: one.poll(0.05) is None and bool(one.assignment()), 20)
     assert set(sent) == {"az-b"}
