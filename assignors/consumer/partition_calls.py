@@ -44,8 +44,8 @@ class PartitionCalls:
 
         Returns:
             The committed offsets, and the other partitions as they are given; without arguments those that
-            have not got further, with OFFSET_INVALID. An empty list if nothing was to be committed. None if asynchronous:
-            `on_commit` of the configuration is then called.
+            have not got further, with OFFSET_INVALID. An empty list if nothing was to be committed. None if
+            asynchronous: `on_commit` of the configuration is then called.
 
         Raises:
             NotOwnedError: a partition is not this member's; nothing was committed (synchronous only).

@@ -110,7 +110,7 @@ class BrokerAssignedMember:
             self._consumer = Consumer({**config, **_NO_FETCHING, "error_cb": self._see_error})
         except (KafkaException, TypeError, ValueError) as error:
             raise membership_error(error, self._group, self._topics, self._assignor) from error
-        self._metadata = self._consumer.consumer_group_metadata()  # also before the first heartbeat
+        self._metadata: bytes = self._consumer.consumer_group_metadata()  # also before the first heartbeat
         self._offsets = BrokerAssignedOffsets(self._consumer, self._cell, self._group)
         self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
         self._served = ServedCallbacks(self._callbacks, self._calls)

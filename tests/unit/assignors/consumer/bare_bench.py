@@ -1,7 +1,7 @@
 """Runs the same calls on two kinds of consumer, and compares their results.
 
 GroupConsumer's contract lists the intended differences: an empty commit, a commit for another member's
-partition, `assign` without a group, and the position after a seek.
+partition, and `assign` without a group.
 """
 
 import contextlib

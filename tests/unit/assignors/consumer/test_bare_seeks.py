@@ -316,3 +316,37 @@ def test_progress_takes_no_offset_of_the_group_back(cluster: MockCluster, name: 
 def test_a_begin_is_not_committed_before_a_record(cluster: MockCluster, offsets: list[int], records: int) -> None:
     """Another program of the group may have committed later offsets meanwhile."""
     check(lambda bench: begins(bench, offsets, records), cluster)
+
+
+def positions_after_seeks(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """Of paused partitions, of one that goes on, and of one that is paused and resumed."""
+    one, _ = bench.joined(**SHORT)
+    one.pause(one.assignment())
+    for partition, offset in enumerate((10, OFFSET_BEGINNING, OFFSET_END)):
+        one.seek(at(partition, offset))
+    one.poll(0.3)
+    found = [plain(one.position(ALL))]
+    one.resume([at(0)])
+    found += [read(one, 1), plain(one.position(ALL))]
+    one.pause([at(0)])
+    one.resume([at(0)])
+    return [*found, plain(one.position(ALL)), read(one, 1), plain(one.position(ALL))]
+
+
+def positions_after_a_seek_beyond_the_end(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """auto.offset.reset has moved on by then, and a transaction that takes the position must not commit the old one."""
+    one = bench.make(**{"auto.offset.reset": "latest"})
+    one.assign([at(0, 0), at(1, 45)])
+    read(one, RECORDS + 5)
+    one.seek(at(0, 10_000))
+    until = time.monotonic() + 1  # brokers are asked for the end
+    while time.monotonic() < until:
+        one.poll(0.1)
+    return plain(one.position(ALL)), _commit(one)
+
+
+@pytest.mark.parametrize("case", [positions_after_seeks, positions_after_a_seek_beyond_the_end])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_sought_offset_is_no_position_before_a_record(cluster: MockCluster, case: Case, protocol: str) -> None:
+    """A program takes the position for what it has read."""
+    check(case, cluster, protocol)
