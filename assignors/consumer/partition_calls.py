@@ -84,6 +84,8 @@ class PartitionCalls:
     def store_offsets(self, message: Message | None = None, offsets: Iterable[KafkaPartition] | None = None) -> None:
         """Mark records as processed: the next automatic commit, or `commit()` without arguments, commits them.
 
+        An offset below 0, such as OFFSET_INVALID, takes an earlier mark of its partition back.
+
         Raises:
             NotOwnedError: a partition is not assigned; nothing was stored.
             ConsumerError: enable.auto.offset.store is not False, or neither or both arguments are given.

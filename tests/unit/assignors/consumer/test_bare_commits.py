@@ -4,7 +4,15 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_INVALID,
+    OFFSET_STORED,
+    Consumer,
+    KafkaError,
+    KafkaException,
+)
 
 from assignors import GroupConsumer
 from producer.testing import MockCluster
@@ -72,6 +80,18 @@ def stored_in_on_revoke(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     one.store_offsets(offsets=[at(0, 5), at(1, 5)])
     one.close()
     return plain(bench.make(**group).committed(ALL, 10))
+
+
+def stored_offsets_are_taken_back(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """By each offset that is none; of the other partitions they stay."""
+    one, _ = bench.joined(**{"enable.auto.offset.store": False})
+    found: list[Any] = []
+    for count, offset in enumerate((OFFSET_INVALID, OFFSET_STORED, OFFSET_END, OFFSET_BEGINNING, -5), 1):
+        one.store_offsets(offsets=[at(0, 9), at(1, count), at(2, count)])
+        one.store_offsets(offsets=[at(0, offset), at(2, 10 + count)])
+        one.commit(asynchronous=False)
+        found.append(plain(one.committed(ALL, 10)))
+    return found
 
 
 def partitions_without_an_offset_are_listed(bench: Bench) -> Any:  # noqa: ANN401 -- as above
@@ -158,6 +178,7 @@ CASES = [
     partitions_without_progress_are_listed,
     so_they_are_by_hand,
     stored_in_on_revoke,
+    stored_offsets_are_taken_back,
 ]
 
 
