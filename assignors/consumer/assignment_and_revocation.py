@@ -164,15 +164,17 @@ class AssignedPartitions:
         """
         reset = self._config.reset
         try:
-            known = (
+            found = (
                 {}
                 if isinstance(member, ManualAssignment) or not partitions
-                else call_apart(partial(member.committed, partitions, _COMMITTED_S))
+                else call_apart(partial(member.committed_with_metadata, partitions, _COMMITTED_S))
             )
         except MembershipError as error:
             log.warning("%s; the fetching client asks again", error)
+            self._commits.begin(partitions, {})
             return {}
-        self._commits.begin(known)
+        self._commits.begin(partitions, found)
+        known = {key: at.offset for key, at in found.items()}
         return known if reset is None else {key: known.get(key, reset) for key in partitions}
 
     def _forget(self, partitions: frozenset[TopicPartition]) -> None:

@@ -49,11 +49,11 @@ class BrokerQueries:
         return [KafkaPartition(*key, assigned[key]) for key in sorted(assigned)]
 
     def position(self, partitions: Iterable[KafkaPartition]) -> list[KafkaPartition]:
-        """Return the offset after the last delivered record, or of a later seek; OFFSET_INVALID if there is neither."""
+        """Return the offset after the last delivered record; OFFSET_INVALID before one, also after a later seek."""
         self._check_usable()
         asked = checked(partitions)
         with self._gate.turn():
-            found = self._fetching.positions_with_epochs()
+            found = self._fetching.reached_offsets()
         return with_offsets(asked, found)
 
     def committed(self, partitions: Iterable[KafkaPartition], timeout: float = -1) -> list[KafkaPartition]:

@@ -72,6 +72,7 @@ class CommitQueue:
       offset for each partition: any number of commits is answered after two round trips.
     * If a call names a partition of another member, only that call fails; the calls merged with it are sent without it.
     * `wait_until_answered` is called before a revocation is acknowledged, so no commit follows the revocation.
+    * It knows the group's offsets: what it has committed last, or what the group had when the partition began.
     * `report` calls `on_commit` for each asynchronous call, in the thread of its caller.
     * An interruption of the caller skips no answer and leaves no lock locked.
 
@@ -98,6 +99,7 @@ class CommitQueue:
         self._unreported: deque[_Request] = deque()
         self._committed: dict[TopicPartition, Offset] = {}
         self._accepted: dict[TopicPartition, Offset] = {}
+        self._of_group: dict[TopicPartition, Offset] = {}  # kept as in librdkafka when another member owns a partition
 
     def commit(self, member: Committer, offsets: Offsets) -> None:
         """Commit, and wait for the answer.
@@ -125,8 +127,24 @@ class CommitQueue:
         done = self._committed
         return {key: at for key, at in offsets.items() if key not in done or _number(done[key]) != _number(at)}
 
-    def begin(self, offsets: Offsets) -> None:
-        """Record the offsets that others have committed of partitions that begin."""
+    def ahead(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
+        """Return these without those behind the group's offset, as after a seek back: progress takes none back.
+
+        As in librdkafka, the last commit before a revocation is not asked this.
+        """
+        known = self._of_group
+        return {key: at for key, at in offsets.items() if key not in known or not _is_behind(at, known[key])}
+
+    def note(self, offsets: Offsets) -> None:
+        """Record what another client has committed for this consumer."""
+        self._committed.update(offsets)
+        self._of_group.update(offsets)
+
+    def begin(self, partitions: Collection[TopicPartition], offsets: Offsets) -> None:
+        """Record the offsets that the group has of partitions that begin; empty if they are not known."""
+        for key in partitions:
+            self._of_group.pop(key, None)
+        self._of_group.update(offsets)
         self._accepted |= offsets
 
     def accepted(self) -> dict[TopicPartition, Offset]:
@@ -218,6 +236,7 @@ class CommitQueue:
         if error is None:
             self._committed.update(merged)
             self._accepted.update(merged)
+            self._of_group.update(merged)
         else:  # the coordinator may have stored these, although its answer was lost
             self._commit_again(merged)
         for one in requests:
@@ -235,6 +254,18 @@ class CommitQueue:
         for one in requests:
             if len(accepted) in {0, len(requests)} or not one.offsets.keys() <= owned:
                 self._send([one])
+
+
+def _is_behind(one: Offset, other: Offset) -> bool:
+    """Compare as librdkafka: a newer leader's epoch is ahead, so that a truncated log is committed (KIP-320)."""
+    epochs = _epoch(one), _epoch(other)
+    if min(epochs) >= 0 and epochs[0] != epochs[1]:
+        return epochs[0] < epochs[1]
+    return _number(one) < _number(other)
+
+
+def _epoch(offset: Offset) -> int:
+    return offset.leader_epoch if isinstance(offset, OffsetWithMetadata) else -1
 
 
 def _number(offset: Offset) -> int:

@@ -54,7 +54,7 @@ class Progress:
         return self.done()
 
     def store(self, message: Message | None, offsets: Iterable[KafkaPartition] | None) -> None:
-        """Record the progress of the program.
+        """Record the progress of the program; an offset below 0, such as OFFSET_INVALID, takes it back.
 
         Raises:
             NotOwnedConsumerError: a partition is not read; nothing was stored.
@@ -75,9 +75,10 @@ class Progress:
             said = f"{key[0]!r} partition {key[1]} is not assigned: nothing was stored"
             raise NotOwnedConsumerError(said, self._fetching.code_unless_assigned(key))
         self._stored |= wanted
+        self.forget([key_of(one) for one in listed or [] if one.offset < 0])  # as in librdkafka
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget partitions that now belong to another member, which commits for them."""
+        """Forget the progress of partitions, as of those that now belong to another member, which commits for them."""
         for key in partitions:
             self._stored.pop(key, None)
 
@@ -116,10 +117,10 @@ def offset_of(partition: KafkaPartition) -> Offset:
 
 
 def kafka_partitions(offsets: Mapping[TopicPartition, Offset]) -> list[KafkaPartition]:
-    """Return offsets as confluent-kafka's objects."""
+    """Return offsets as confluent-kafka's objects, in the order in which librdkafka reports a commit."""
     return [
         _partition(key, at if isinstance(at, OffsetWithMetadata) else OffsetWithMetadata(at, ""))
-        for key, at in offsets.items()
+        for key, at in sorted(offsets.items())
     ]
 
 

@@ -312,6 +312,14 @@ class Fetching:
             for key, at in self.positions(of).items()
         }
 
+    def reached_offsets(self) -> dict[TopicPartition, Offset]:
+        """As `positions_with_epochs`, without partitions of which no record has been delivered since a begin or a seek.
+
+        As in librdkafka: the sought offset may be none of the log, or `seek` may have named one that is not reached.
+        """
+        found = self.positions_with_epochs()
+        return {key: at for key, at in found.items() if not self._stored.waits(key, at)}
+
     def stored_offsets(self) -> dict[TopicPartition, Offset]:
         """As `positions_with_epochs`, but after the last delivered record also if a seek has come since."""
         return self._stored.among(self.positions_with_epochs())

@@ -375,10 +375,12 @@ def _with_rack(assignors: Sequence[AbstractPartitionAssignor] | None, rack: Any)
         raise ArgumentError(
             "assignors=[] is empty: need one or more, or leave it out for [HRWAssignor(cooperative=True)]"
         )
-    found = list(assignors or [HRWAssignor(cooperative=True)])
-    for one in found:
-        if not (isinstance(one, AbstractPartitionAssignor) or callable(one)):  # kafka-python also takes classes
+    given = list(assignors or [HRWAssignor(cooperative=True)])
+    for one in given:
+        if not (isinstance(one, AbstractPartitionAssignor) or callable(one)):
             raise ArgumentError(f"assignors=[{one!r}]: need assignors, as [HRWAssignor()]")
+    # kafka-python also takes classes, and would make assignors of them that do not know the rack.
+    found = [one if isinstance(one, AbstractPartitionAssignor) else one() for one in given]
     if rack:
         for one in found:
             if isinstance(one, HRWAssignor | ShuffledRoundRobinAssignor):

@@ -40,10 +40,12 @@ class PartitionCalls:
     ) -> list[KafkaPartition] | None:
         """Commit the offset after a record, or these offsets, or the progress of all partitions.
 
+        Without arguments it takes no offset of the group back: after a `seek` back name the record or the offsets.
+
         Returns:
-            The committed offsets, and the other partitions as they are given; without arguments those without
-            progress, with OFFSET_INVALID. An empty list if nothing was to be committed. None if asynchronous:
-            `on_commit` of the configuration is then called.
+            The committed offsets, and the other partitions as they are given; without arguments those that
+            have not got further, with OFFSET_INVALID. An empty list if nothing was to be committed. None if
+            asynchronous: `on_commit` of the configuration is then called.
 
         Raises:
             NotOwnedError: a partition is not this member's; nothing was committed (synchronous only).
@@ -54,6 +56,8 @@ class PartitionCalls:
         with self._gate.turn():
             given = None if offsets is None else checked(offsets)
             wanted = self._progress.to_commit(message, given)
+            if message is None and given is None:
+                wanted = self._commits.ahead(wanted)
             without_offset = self._without_offset(given, wanted) if message is None else {}
             member = self._membership.member
             if member is None or self._membership.by_hand:  # any client may commit while the group is empty
@@ -79,6 +83,8 @@ class PartitionCalls:
 
     def store_offsets(self, message: Message | None = None, offsets: Iterable[KafkaPartition] | None = None) -> None:
         """Mark records as processed: the next automatic commit, or `commit()` without arguments, commits them.
+
+        An offset below 0, such as OFFSET_INVALID, takes an earlier mark of its partition back.
 
         Raises:
             NotOwnedError: a partition is not assigned; nothing was stored.
@@ -199,5 +205,10 @@ class PartitionCalls:
         rest = kafka_partitions(without_offset)
         if asynchronous:
             client.commit(offsets=[*kafka_partitions(offsets), *rest], asynchronous=True)
+            self._commits.note(offsets)
             return None
-        return [*client.commit(offsets=kafka_partitions(offsets), asynchronous=False), *rest] if offsets else []
+        if not offsets:
+            return []
+        committed = client.commit(offsets=kafka_partitions(offsets), asynchronous=False)
+        self._commits.note(offsets)
+        return sorted([*committed, *rest], key=key_of)

@@ -290,11 +290,14 @@ class Membership:
 
     def commit_progress(self) -> None:
         """Commit without waiting. As in librdkafka, an idle consumer repeats no commit."""
-        done = self._progress.done()
-        if isinstance(self.member, ManualAssignment):
-            self.member.commit_later(done)
-        elif self.member is not None and (changed := self._commits.uncommitted(done)):
-            self._commits.commit_later(self.member, changed)
+        member, changed = self.member, self._commits.ahead(self._commits.uncommitted(self._progress.done()))
+        if not changed:
+            return
+        if isinstance(member, ManualAssignment):
+            member.commit_later(changed)
+            self._commits.note(changed)
+        elif member is not None:
+            self._commits.commit_later(member, changed)
 
     @property
     def by_hand(self) -> bool:

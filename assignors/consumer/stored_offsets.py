@@ -52,12 +52,18 @@ class StoredOffsets:
         """Return the position of one partition, or in its place what was stored before; None if there is neither."""
         if key not in self._starts:
             return position
-        start, stored = self._starts[key]
-        number = position.offset if isinstance(position, OffsetWithMetadata) else position
-        if number is None or number == self._number(key, start):
-            return stored
+        if self.waits(key, position):
+            return self._starts[key][1]
         del self._starts[key]
         return position
+
+    def waits(self, key: TopicPartition, position: Offset | None) -> bool:
+        """Return whether no record of this partition was delivered since it began or was sought."""
+        if key not in self._starts:
+            return False
+        start, _ = self._starts[key]
+        number = position.offset if isinstance(position, OffsetWithMetadata) else position
+        return number is None or number == self._number(key, start)
 
     def _number(self, key: TopicPartition, start: int) -> int:
         return self._watermarks(key)[0] if start == OFFSET_BEGINNING else start

@@ -106,11 +106,11 @@ class BrokerAssignedMember:
         self._ended = threading.Event()
         self._calls = ThreadCalls()
         self._joined_at: float | None = None
-        self._metadata = b""
         try:
             self._consumer = Consumer({**config, **_NO_FETCHING, "error_cb": self._see_error})
         except (KafkaException, TypeError, ValueError) as error:
             raise membership_error(error, self._group, self._topics, self._assignor) from error
+        self._metadata: bytes = self._consumer.consumer_group_metadata()  # also before the first heartbeat
         self._offsets = BrokerAssignedOffsets(self._consumer, self._cell, self._group)
         self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
         self._served = ServedCallbacks(self._callbacks, self._calls)
@@ -349,6 +349,7 @@ class BrokerAssignedMember:
         # A number as the offset, so that librdkafka asks for none.
         consumer.incremental_assign([KafkaPartition(*key, 0) for key in keys])
         consumer.pause([KafkaPartition(*key) for key in keys])
+        self._see_epoch()  # the program may ask for the member's id in on_assigned
         self._announce(keys)
 
     def _revoked(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:

@@ -85,10 +85,13 @@ class ScriptedMember:
         for key, at in offsets.items():
             self.committed_of[key] = at.offset if isinstance(at, OffsetWithMetadata) else at
 
-    def committed(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
+    def committed_with_metadata(
+        self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
+    ) -> dict[TopicPartition, OffsetWithMetadata]:
         """As GroupMember's."""
         assert timeout_s > 0
-        return {key: self.committed_of[key] for key in partitions if key in self.committed_of}
+        had = self.committed_of
+        return {key: OffsetWithMetadata(had[key], "") for key in partitions if key in had}
 
     def close(self) -> None:
         """As GroupMember's."""

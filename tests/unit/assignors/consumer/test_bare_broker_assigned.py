@@ -1,8 +1,9 @@
 """The cases of both consumers once more, in the protocol in which the broker assigns (KIP-848)."""
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from confluent_kafka import Producer
 
 from producer.testing import MockCluster
 from tests.unit.assignors.consumer import (
@@ -11,7 +12,7 @@ from tests.unit.assignors.consumer import (
     test_bare_deliveries,
     test_bare_threads,
 )
-from tests.unit.assignors.consumer.bare_bench import Case, check
+from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check
 
 CASES: Final[dict[str, Case]] = test_bare_calls.CASES | {
     body.__name__: body
@@ -40,3 +41,39 @@ def test_both_consumers_do_the_same(cluster: MockCluster, name: str) -> None:
 def test_the_cases_left_out_exist() -> None:
     """A renamed case would run, and fail with a message that explains nothing."""
     assert LEFT_OUT.keys() <= CASES.keys()
+
+
+def _transaction_of_a_member_that_has_just_subscribed(bench: Bench) -> Any:  # noqa: ANN401 -- the call's own result
+    one = bench.make()
+    one.subscribe(["t"])
+    metadata = one.consumer_group_metadata()
+    producer = Producer(
+        {"bootstrap.servers": bench.cluster.bootstrap_servers, "transactional.id": bench.kind.__name__, "log_level": 0}
+    )
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    sent = attempt(lambda: producer.send_offsets_to_transaction([at(0, 3)], metadata, 10))
+    producer.abort_transaction(10)
+    return metadata[:7], sent
+
+
+def test_a_member_that_has_just_subscribed_has_group_metadata(cluster: MockCluster) -> None:
+    """They were no bytes until the first heartbeat, and a producer refuses those with _BAD_MSG."""
+    check(_transaction_of_a_member_that_has_just_subscribed, cluster, "consumer")
+
+
+def _member_id_in_callbacks(bench: Bench) -> Any:  # noqa: ANN401 -- compared with the other consumer's
+    seen: list[Any] = []
+    one, _ = bench.joined(
+        1,
+        on_assign=lambda one, _: seen.append(("on_assign", one.memberid())),
+        on_revoke=lambda one, _: seen.append(("on_revoke", one.memberid())),
+    )
+    now = one.memberid()
+    one.close()
+    return [(name, member_id == now) for name, member_id in seen]
+
+
+def test_a_member_knows_its_id_in_its_first_on_assign(cluster: MockCluster) -> None:
+    """A program that logs or stores the id there got None."""
+    check(_member_id_in_callbacks, cluster, "consumer")

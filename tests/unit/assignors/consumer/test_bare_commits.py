@@ -4,7 +4,15 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_INVALID,
+    OFFSET_STORED,
+    Consumer,
+    KafkaError,
+    KafkaException,
+)
 
 from assignors import GroupConsumer
 from producer.testing import MockCluster
@@ -20,7 +28,7 @@ def with_epochs(partitions: Any) -> Any:  # noqa: ANN401 -- a list of partitions
     """Partition, offset and the epoch of its leader, of partitions with an offset."""
     if not isinstance(partitions, list):
         return partitions
-    return sorted((one.partition, one.offset, one.offset >= 0 and one.leader_epoch) for one in partitions)
+    return [(one.partition, one.offset, one.offset >= 0 and one.leader_epoch) for one in partitions]
 
 
 def epochs_of_positions_and_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
@@ -74,11 +82,41 @@ def stored_in_on_revoke(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return plain(bench.make(**group).committed(ALL, 10))
 
 
+def stored_offsets_are_taken_back(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """By each offset that is none; of the other partitions they stay."""
+    one, _ = bench.joined(**{"enable.auto.offset.store": False})
+    found: list[Any] = []
+    for count, offset in enumerate((OFFSET_INVALID, OFFSET_STORED, OFFSET_END, OFFSET_BEGINNING, -5), 1):
+        one.store_offsets(offsets=[at(0, 9), at(1, count), at(2, count)])
+        one.store_offsets(offsets=[at(0, offset), at(2, 10 + count)])
+        one.commit(asynchronous=False)
+        found.append(plain(one.committed(ALL, 10)))
+    return found
+
+
 def partitions_without_an_offset_are_listed(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     """A program may commit a list of which only some have one; the call may get any iterable here."""
     one, _ = bench.joined()
     given = [[at(0, 5), at(1), at(2, offset)] for offset in (-1001, -1000, -1, -5)]
     return [plain(one.commit(offsets=offsets, asynchronous=False)) for offsets in given]
+
+
+def partitions_come_in_their_own_order(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """A program that takes a partition out of the list by its place must find the same one."""
+    seen: list[Any] = []
+    one, _ = bench.joined(on_commit=lambda error, partitions: seen.append((error, plain(partitions))))
+    given = [at(2, 5), at(1), at(0, 6)]
+    one.commit(offsets=given)
+    until = time.monotonic() + 10
+    while not seen:
+        assert time.monotonic() < until
+        one.poll(0.05)
+    listed = [plain(one.commit(asynchronous=False)), plain(one.commit(offsets=given, asynchronous=False))]
+    others = [plain(call) for call in (one.position(given), one.committed(given, 10), one.assignment())]
+    by_hand = bench.make()
+    by_hand.assign([at(2, 49), at(1, RECORDS), at(0, 49)])
+    read(by_hand, 2)
+    return [seen[0], listed, others, plain(by_hand.commit(asynchronous=False)), plain(by_hand.assignment())]
 
 
 def answers_to_commits_without_an_offset(bench: Bench) -> Any:  # noqa: ANN401 -- as above
@@ -133,12 +171,14 @@ CASES = [
     answers_to_the_last_automatic_commits,
     answers_to_commits_without_an_offset,
     partitions_without_an_offset_are_listed,
+    partitions_come_in_their_own_order,
     a_partition_that_is_unknown_for_a_moment,
     epochs_of_positions_and_commits,
     epochs_of_stored_offsets,
     partitions_without_progress_are_listed,
     so_they_are_by_hand,
     stored_in_on_revoke,
+    stored_offsets_are_taken_back,
 ]
 
 

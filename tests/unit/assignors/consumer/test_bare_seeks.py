@@ -144,6 +144,170 @@ def begins(bench: Bench, offsets: list[int], records: int) -> Any:  # noqa: ANN4
     return plain(bench.make(**{"group.id": group}).committed(ALL, 10))
 
 
+def _progress(one: Any) -> Any:  # noqa: ANN401 -- as above
+    """The group's offsets after a commit without arguments, which raises in the bare client if none has got further."""
+    _commit(one)
+    return plain(one.committed(ALL, 10))
+
+
+def _back(one: Any, offset: int = 10) -> None:  # noqa: ANN401 -- as above
+    """Deliver the record at this offset, and no other."""
+    one.pause(one.assignment())
+    one.seek(at(0, offset))
+    one.resume([at(0)])
+    found: list[Any] = []
+    until = time.monotonic() + 20
+    while not found:
+        assert time.monotonic() < until
+        found = one.consume(1, 0.1)
+    one.pause([at(0)])
+    assert (found[0].partition(), found[0].offset()) == (0, offset)
+
+
+def _of_group(bench: Bench, name: str, offset: int | None = None) -> str:
+    if offset is not None:
+        one = bench.make(**{"group.id": name})
+        one.commit(offsets=[at(0, offset), at(1, RECORDS), at(2, RECORDS)], asynchronous=False)
+        one.close()
+    return name
+
+
+def back_behind_an_own_commit(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """A second look at old records is not taken for progress."""
+    one, _ = bench.joined(**SHORT)
+    found = [_progress(one)]
+    _back(one)
+    found.append(_progress(one))
+    one.commit()
+    one.commit(offsets=[at(1, RECORDS)], asynchronous=False)  # answered after the one before
+    found.append(plain(one.committed(ALL, 10)))
+    one.resume([at(0)])
+    read(one, RECORDS - 11)
+    return [*found, _progress(one)]
+
+
+def back_behind_what_the_group_had(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """Also where another member has committed it."""
+    group = _of_group(bench, f"had-{bench.kind.__name__}", 40)
+    one, _ = bench.joined(1, **SHORT, **{"group.id": group})
+    _back(one)
+    return _progress(one)
+
+
+def back_where_the_program_says_where_to_begin(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """The group's offset is not asked for then."""
+    group = _of_group(bench, f"begin-{bench.kind.__name__}", 40)
+    one = bench.make(**SHORT, **{"group.id": group})
+    one.subscribe(["t"], on_assign=lambda own, _: own.assign([at(0, 10), at(1, RECORDS), at(2, RECORDS)]))
+    read(one, 1)
+    one.pause([at(0)])
+    return _progress(one)
+
+
+def back_after_another_assign(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """It holds for as long as the consumer lives."""
+    one, _ = bench.joined(**SHORT)
+    found = [_progress(one)]
+    one.unassign()
+    one.poll(0.1)
+    one.assign([at(0, 10)])
+    _back(one)
+    return [*found, _progress(one)]
+
+
+def back_by_hand(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """So it is without a group."""
+    one = bench.make()
+    one.assign([at(0, 0), at(1, 40)])
+    read(one, RECORDS + 10)
+    found = [_progress(one)]
+    _back(one)
+    return [*found, _progress(one)]
+
+
+def back_by_name(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """A record or offsets say what the group shall have, and progress counts from there."""
+    one, records = bench.joined(**SHORT)
+    third = next(m for m in records if (m.partition(), m.offset()) == (0, 3))
+    found = [_progress(one)]
+    for named in ({"message": third}, {"offsets": [at(0, 7)]}, {"offsets": [at(0, 60)]}):
+        one.commit(**named, asynchronous=False)
+        found += [plain(one.committed(ALL, 10)), _progress(one)]
+    one.commit(third, asynchronous=False)
+    _back(one)
+    return [*found, _progress(one)]
+
+
+def stored_back(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """So it is with stored offsets."""
+    one, _ = bench.joined(**SHORT, **{"enable.auto.offset.store": False})
+    found: list[Any] = []
+    for offset in (9, 5, 12, 3):
+        one.store_offsets(offsets=[at(0, offset)])
+        found.append(_progress(one))
+    return found
+
+
+def _automatic(bench: Bench, one: Any, group: str, go_back: Callable[[], None]) -> Any:  # noqa: ANN401 -- results
+    wait_until(lambda: one.poll(0.05) is None and one.committed([at(0)], 10)[0].offset > 0, 20)
+    go_back()
+    until = time.monotonic() + 0.5  # several intervals
+    while time.monotonic() < until:
+        one.poll(0.05)
+    found = [plain(one.committed([at(0)], 10))]
+    one.close()
+    return [*found, plain(bench.make(**{"group.id": group}).committed([at(0)], 10))]
+
+
+def back_with_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """None goes back while the partition is kept; the last one names the last delivered record, wherever that was."""
+    group = f"automatic-{bench.kind.__name__}"
+    often: dict[str, Any] = {"enable.auto.commit": True, "auto.commit.interval.ms": 100, "group.id": group}
+    one, _ = bench.joined(**often, **SHORT)
+    return _automatic(bench, one, group, lambda: _back(one))
+
+
+def back_by_hand_with_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """So it is without a group."""
+    group = f"by-hand-{bench.kind.__name__}"
+    one = bench.make(**{"enable.auto.commit": True, "auto.commit.interval.ms": 100, "group.id": group})
+    one.assign([at(0, 0)])
+    read(one, RECORDS)
+    return _automatic(bench, one, group, lambda: _back(one))
+
+
+def stored_back_with_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """So it is with stored offsets."""
+    group = f"stored-{bench.kind.__name__}"
+    often: dict[str, Any] = {"enable.auto.commit": True, "auto.commit.interval.ms": 100, "group.id": group}
+    one, _ = bench.joined(**often, **SHORT, **{"enable.auto.offset.store": False})
+    one.store_offsets(offsets=[at(0, 9)])
+    return _automatic(bench, one, group, lambda: one.store_offsets(offsets=[at(0, 3)]))
+
+
+BACKWARD: Final[dict[str, Case]] = {
+    body.__name__: body
+    for body in (
+        back_after_another_assign,
+        back_behind_an_own_commit,
+        back_behind_what_the_group_had,
+        back_by_hand,
+        back_by_hand_with_automatic_commits,
+        back_by_name,
+        back_where_the_program_says_where_to_begin,
+        back_with_automatic_commits,
+        stored_back,
+        stored_back_with_automatic_commits,
+    )
+}
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_progress_takes_no_offset_of_the_group_back(cluster: MockCluster, name: str) -> None:
+    """A program that looks back and dies would repeat what it had committed. A `close` repeats, as the bare one."""
+    check(BACKWARD[name], cluster)
+
+
 @pytest.mark.parametrize(
     ("offsets", "records"),
     [([40, 41, 42], 0), ([RECORDS, RECORDS, 49], 1), ([OFFSET_END, OFFSET_END, 48], 2)],
@@ -152,3 +316,37 @@ def begins(bench: Bench, offsets: list[int], records: int) -> Any:  # noqa: ANN4
 def test_a_begin_is_not_committed_before_a_record(cluster: MockCluster, offsets: list[int], records: int) -> None:
     """Another program of the group may have committed later offsets meanwhile."""
     check(lambda bench: begins(bench, offsets, records), cluster)
+
+
+def positions_after_seeks(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """Of paused partitions, of one that goes on, and of one that is paused and resumed."""
+    one, _ = bench.joined(**SHORT)
+    one.pause(one.assignment())
+    for partition, offset in enumerate((10, OFFSET_BEGINNING, OFFSET_END)):
+        one.seek(at(partition, offset))
+    one.poll(0.3)
+    found = [plain(one.position(ALL))]
+    one.resume([at(0)])
+    found += [read(one, 1), plain(one.position(ALL))]
+    one.pause([at(0)])
+    one.resume([at(0)])
+    return [*found, plain(one.position(ALL)), read(one, 1), plain(one.position(ALL))]
+
+
+def positions_after_a_seek_beyond_the_end(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """auto.offset.reset has moved on by then, and a transaction that takes the position must not commit the old one."""
+    one = bench.make(**{"auto.offset.reset": "latest"})
+    one.assign([at(0, 0), at(1, 45)])
+    read(one, RECORDS + 5)
+    one.seek(at(0, 10_000))
+    until = time.monotonic() + 1  # brokers are asked for the end
+    while time.monotonic() < until:
+        one.poll(0.1)
+    return plain(one.position(ALL)), _commit(one)
+
+
+@pytest.mark.parametrize("case", [positions_after_seeks, positions_after_a_seek_beyond_the_end])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_sought_offset_is_no_position_before_a_record(cluster: MockCluster, case: Case, protocol: str) -> None:
+    """A program takes the position for what it has read."""
+    check(case, cluster, protocol)

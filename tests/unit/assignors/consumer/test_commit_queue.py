@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from assignors import FencedError, MembershipError, NotOwnedError, Ownership
 from assignors.clients import Offset
+from assignors.clients.log_offsets import OffsetWithMetadata
 from assignors.consumer.commit_queue import CommitQueue, CommitTimeout, Offsets
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -143,4 +144,23 @@ def test_after_a_commit_of_unknown_result_an_older_offset_is_committed_again() -
         commits.commit_later(member, {("t", 0): offset})
         commits.wait_until_answered()
     assert commits.uncommitted({("t", 0): 5}) == {("t", 0): 5}
+    commits.close()
+
+
+def test_progress_behind_the_groups_offset_is_left_out() -> None:
+    """A seek back is no progress, but the log of a new leader may end before the offset of an older one (KIP-320)."""
+    member, commits = Coordinator(), queue()
+    member.go.set()
+    one = ("t", 0)
+    assert commits.ahead({one: 1}) == {one: 1}, "nothing is known"
+    commits.begin([one], {one: OffsetWithMetadata(7, "note", 3)})
+    assert [bool(commits.ahead({one: at})) for at in (6, 7, 8)] == [False, True, True]
+    epochs = [OffsetWithMetadata(at, "", epoch) for at, epoch in [(9, 2), (6, 3), (7, 3), (5, 4), (6, -1)]]
+    assert [bool(commits.ahead({one: at})) for at in epochs] == [False, False, True, True, False]
+    commits.commit(member, {one: 4})
+    assert [bool(commits.ahead({one: at})) for at in (3, 4)] == [False, True], "an explicit commit may go back"
+    commits.forget([one])
+    assert not commits.ahead({one: 3}), "the next owner may have got further, but not less far"
+    commits.begin([one], {})
+    assert commits.ahead({one: 3}), "the group's offset is gone, or not known"
     commits.close()

@@ -35,7 +35,7 @@ def test_a_seek_to_a_silent_partition_costs_the_others_nothing(
         one.seek(TopicPartition("t", 2, OFFSET_END))
         one.seek(TopicPartition("t", 1, 0))
         one.seek(TopicPartition("t", 0, 10))
-        assert positions(one) == {0: 10, 1: 0}
+        assert not positions(one), "none before a record"
         monkeypatch.setattr(fetching, "key_of_message", look)
         found = [*read(one, 30), *read(one, 2 * RECORDS - 10 - 30)]
         assert offsets(found) == {0: list(range(10, RECORDS)), 1: list(range(RECORDS))}

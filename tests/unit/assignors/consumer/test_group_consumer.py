@@ -37,7 +37,7 @@ def test_the_whole_interface_on_one_way(mock: MockCluster) -> None:
         one.pause([TopicPartition("t", 1)])
         one.seek(TopicPartition("t", 1, 40))
         one.seek(TopicPartition("t", 2, 48))
-        assert [p.offset for p in one.position(one.assignment())] == [RECORDS, 40, 48]
+        assert [p.offset for p in one.position(one.assignment())] == [RECORDS, OFFSET_INVALID, OFFSET_INVALID]
         assert offsets(read(one, 2)) == {2: [48, 49]}
         assert one.poll(0.2) is None
         one.resume([TopicPartition("t", 1)])
@@ -348,12 +348,25 @@ def test_assignors_that_are_none_are_refused_at_once(assignors: object) -> None:
         )
 
 
-def test_the_clients_rack_reaches_an_assignor_that_was_made_without_one(mock: MockCluster) -> None:
-    """assignors=[HRWAssignor()] together with client.rack lost the locality."""
-    with consumer(mock, **{"client.rack": "az-b"}) as one:
-        (assignor,) = one._membership._assignors
-        assert isinstance(assignor, HRWAssignor)
-        assert assignor.metadata({"t"}).rack_id == "az-b"
+@pytest.mark.parametrize("given", [HRWAssignor, HRWAssignor(cooperative=True)], ids=["a class", "an assignor"])
+def test_the_group_gets_the_clients_rack_of_an_assignor_that_was_made_without_one(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, given: type[HRWAssignor] | HRWAssignor
+) -> None:
+    """assignors=[HRWAssignor] or [HRWAssignor()] together with client.rack lost the locality."""
+    sent: list[str | None] = []
+    metadata = HRWAssignor.metadata
+
+    def noted(assignor: HRWAssignor, topics: set[str]) -> Any:  # noqa: ANN401 -- kafka-python's
+        found = metadata(assignor, topics)
+        sent.append(found.rack_id)
+        return found
+
+    monkeypatch.setattr(HRWAssignor, "metadata", noted)
+    config = {"bootstrap.servers": mock.bootstrap_servers, "group.id": f"rack-{given}", "client.rack": "az-b"}
+    with GroupConsumer(config, assignors=cast("list[HRWAssignor]", [given]), member={"api_version": (2, 0)}) as one:
+        one.subscribe(["t"])
+        wait_until(lambda: one.poll(0.05) is None and bool(one.assignment()), 20)
+    assert set(sent) == {"az-b"}
 
 
 @pytest.mark.parametrize("at_once", [0, 1, 7], ids=["poll", "consume 1", "consume 7"])
