@@ -85,7 +85,7 @@ class AssignedPartitions:
             call_program()
 
         def ask_for_offsets() -> None:
-            known.update(self._committed(member, _without_offset(choice.begins)))
+            known.update(self._committed(member, without_offset(choice.begins)))
 
         def begin_to_read() -> None:
             self._held.update(dict.fromkeys(partitions, Fetching.COMMITTED) | choice.chosen())
@@ -133,7 +133,7 @@ class AssignedPartitions:
         if instead:
             self.stop_reading(member, self._fetching.partitions)
         self._held.update(begins)
-        self._fetching.add({**begins, **self._committed(member, _without_offset(begins))})
+        self._fetching.add({**begins, **self._committed(member, without_offset(begins))})
 
     def stop_reading(self, member: Member, partitions: frozenset[TopicPartition]) -> None:
         """Read these no longer; the member keeps them. Their progress is committed first as in a revocation."""
@@ -201,5 +201,6 @@ class AssignedPartitions:
             self._commits.wait_until_answered()
 
 
-def _without_offset(begins: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+def without_offset(begins: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+    """Return the partitions that begin at the group's offset."""
     return [key for key, at in begins.items() if at == Fetching.COMMITTED]

@@ -72,7 +72,7 @@ class CommitQueue:
       offset for each partition: any number of commits is answered after two round trips.
     * If a call names a partition of another member, only that call fails; the calls merged with it are sent without it.
     * `wait_until_answered` is called before a revocation is acknowledged, so no commit follows the revocation.
-    * It knows the group's offsets: what it has committed last, or what the group had when the partition began.
+    * It knows the group's offsets as far as it has committed them, or asked for them when the partition began.
     * `report` calls `on_commit` for each asynchronous call, in the thread of its caller.
     * An interruption of the caller skips no answer and leaves no lock locked.
 
@@ -130,14 +130,15 @@ class CommitQueue:
     def ahead(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
         """Return these without those behind the group's offset, as after a seek back: progress takes none back.
 
-        As in librdkafka, the last commit before a revocation is not asked this.
+        As in librdkafka, the last commit before a revocation is not filtered.
         """
         known = self._of_group
         return {key: at for key, at in offsets.items() if key not in known or not _is_behind(at, known[key])}
 
-    def note(self, offsets: Offsets) -> None:
-        """Record what another client has committed for this consumer."""
-        self._committed.update(offsets)
+    def note(self, offsets: Offsets, *, answered: bool = True) -> None:
+        """Record what another client has committed for this consumer; without an answer it may have been refused."""
+        if answered:
+            self._committed.update(offsets)
         self._of_group.update(offsets)
 
     def begin(self, partitions: Collection[TopicPartition], offsets: Offsets) -> None:
@@ -257,7 +258,7 @@ class CommitQueue:
 
 
 def _is_behind(one: Offset, other: Offset) -> bool:
-    """Compare as librdkafka: a newer leader's epoch is ahead, so that a truncated log is committed (KIP-320)."""
+    """Compare as librdkafka: the newer leader's epoch is ahead (KIP-320), and the number where one is unknown."""
     epochs = _epoch(one), _epoch(other)
     if min(epochs) >= 0 and epochs[0] != epochs[1]:
         return epochs[0] < epochs[1]

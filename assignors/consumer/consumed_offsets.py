@@ -71,11 +71,13 @@ class Progress:
                 KafkaError._INVALID_ARG,  # noqa: SLF001 -- librdkafka's own code
             )
         wanted = self.to_commit(message, listed)
-        for key in wanted.keys() - self._fetching.partitions:
+        backward = {key_of(one) for one in listed or [] if one.offset < 0}
+        for key in (wanted.keys() | backward) - self._fetching.partitions:
             said = f"{key[0]!r} partition {key[1]} is not assigned: nothing was stored"
             raise NotOwnedConsumerError(said, self._fetching.code_unless_assigned(key))
-        self._stored |= wanted
-        self.forget([key_of(one) for one in listed or [] if one.offset < 0])  # as in librdkafka
+        self.forget(backward)  # as in librdkafka
+        last = {key_of(one): one.offset for one in listed or []}
+        self._stored |= {key: offset for key, offset in wanted.items() if last.get(key, 0) >= 0}
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """Forget the progress of partitions, as of those that now belong to another member, which commits for them."""

@@ -380,11 +380,21 @@ def _with_rack(assignors: Sequence[AbstractPartitionAssignor] | None, rack: Any)
         if not (isinstance(one, AbstractPartitionAssignor) or callable(one)):
             raise ArgumentError(f"assignors=[{one!r}]: need assignors, as [HRWAssignor()]")
     # kafka-python also takes classes, and would make assignors of them that do not know the rack.
-    found = [one if isinstance(one, AbstractPartitionAssignor) else one() for one in given]
+    found = [one if isinstance(one, AbstractPartitionAssignor) else _made(one) for one in given]
     if rack:
         for one in found:
             if isinstance(one, HRWAssignor | ShuffledRoundRobinAssignor):
                 _use_rack(one, str(rack))
+    return found
+
+
+def _made(kind: Callable[[], Any]) -> AbstractPartitionAssignor:
+    try:
+        found = kind()
+    except TypeError as error:
+        raise ArgumentError(f"assignors=[{kind!r}]: it cannot be made without arguments ({error})") from error
+    if not isinstance(found, AbstractPartitionAssignor):
+        raise ArgumentError(f"assignors=[{kind!r}]: it makes {found!r}, which is no assignor")
     return found
 
 

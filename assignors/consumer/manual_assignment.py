@@ -46,6 +46,7 @@ class ManualAssignment:
         self._tick = tick
         self._tick_s = tick_s
         self._owned = Ownership()
+        self._sent: dict[TopicPartition, Offset] = {}
         self._ended = threading.Event()
         if tick_s is not None:
             start_thread(self._run, "group-consumer-clock")
@@ -56,15 +57,19 @@ class ManualAssignment:
 
     def update(self) -> None:
         """Take over the partitions that are read now."""
+        for key in self._sent.keys() - self._fetching.partitions:
+            del self._sent[key]
         self._owned = Ownership(version=self._owned.version + 1, partitions=self._fetching.partitions)
 
     def commit_later(self, offsets: Mapping[TopicPartition, Offset]) -> None:
-        """Commit in this thread, without waiting for the answer.
+        """Commit those that have changed since the last call, in this thread, without waiting for the answer.
 
         Another thread would wait for the end of the program's calls of `poll`.
         """
-        client: Any = self._fetching.client
-        client.commit(offsets=kafka_partitions(offsets), asynchronous=True)
+        if changed := {key: at for key, at in offsets.items() if self._sent.get(key) != at}:
+            client: Any = self._fetching.client
+            client.commit(offsets=kafka_partitions(changed), asynchronous=True)
+            self._sent |= changed
 
     def commit(self, offsets: Mapping[TopicPartition, Offset], timeout_s: float) -> None:  # noqa: ARG002 -- librdkafka has its own
         """Commit, and wait for the answer.

@@ -205,7 +205,7 @@ class PartitionCalls:
         rest = kafka_partitions(without_offset)
         if asynchronous:
             client.commit(offsets=[*kafka_partitions(offsets), *rest], asynchronous=True)
-            self._commits.note(offsets)
+            self._commits.note(offsets, answered=False)
             return None
         if not offsets:
             return []

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Message
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
-from assignors.consumer.assignment_and_revocation import AssignedPartitions, Member
+from assignors.consumer.assignment_and_revocation import AssignedPartitions, Member, without_offset
 from assignors.consumer.background_calls import call_apart
 from assignors.consumer.commit_queue import CommitQueue
 from assignors.consumer.consumed_offsets import Progress
@@ -295,7 +295,7 @@ class Membership:
             return
         if isinstance(member, ManualAssignment):
             member.commit_later(changed)
-            self._commits.note(changed)
+            self._commits.note(changed, answered=False)
         elif member is not None:
             self._commits.commit_later(member, changed)
 
@@ -324,6 +324,7 @@ class Membership:
             )
         if instead:
             self.release_by_hand(self._fetching.partitions)
+        self._commits.begin(without_offset(begins), {})  # librdkafka asks the group for these
         self._fetching.add(begins)
         self._update_by_hand()
 

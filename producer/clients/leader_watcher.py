@@ -126,14 +126,13 @@ class LeaderWatcher:
 
     def _load_now(self, topic: str) -> None:
         client, left_s = self._client(), self._topology.timeout_s - self._blocked_s
-        began, racks_failed = monotonic(), self._racks_failed
+        began = monotonic()
         asked = client is not None and left_s > 0
         if client is not None and asked:
             lists = bool(self._topics_in_use.partitioners) and self._listed_at == -inf
             question = None if lists else topic
             ask = partial(read_leaders, client, question, replicas=self._replicas)
             answered = self._read(ask, {topic}, left_s, lists=lists, blocks=True)
-            answered = answered and (racks_failed or not self._racks_failed)
             self._blocked_s = 0.0 if answered else self._blocked_s + monotonic() - began
         if topic not in self._topics_in_use.partitioners:
             self._missing.add(topic)
@@ -160,7 +159,7 @@ class LeaderWatcher:
         """
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None:
-            if topic in self._missing | self._later and max(leaders.values(), default=-1) >= 0:
+            if (topic in self._missing or topic in self._later) and max(leaders.values(), default=-1) >= 0:
                 self.refresh_soon()
             return
         if at < self._read_at:

@@ -64,8 +64,8 @@ class TrafficMeter:
         """
         with self._lock:
             counts = dict(self._counts)
-        new = {topic for topic, _ in counts} - self._zones.keys()
-        if new:  # only those: the records of known topics would move to the zones of today
+        new = {topic for topic, number in counts if number >= len(self._zones.get(topic, ()))}
+        if new:  # only those: the records of other topics would move to the zones of today
             replicas: dict[str, Replicas] = {}
             found = self._topology.leaders(new, replicas)
             self._zones |= {topic: zones_of(leaders, self._topology.racks) for topic, leaders in found.items()}

@@ -105,8 +105,7 @@ def commit(
         snapshot = _look(table, batch)
         decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
         if isinstance(batch.write, RangeWrite):
-            kept = sum(file.rows for file in (*decision.keep, *decision.keep_bad))
-            batch.write.refuse_lost(table.name, snapshot, rows_of_write - kept)
+            batch.write.refuse_lost(table.name, snapshot, (*batch.files, *batch.bad))
         if isinstance(batch.write, BatchWrite) and decision.empty:
             if batch.write.is_second(snapshot.writes, rows_of_write):
                 if swapped(table, snapshot, _refused(batch.write, batch, snapshot), failed, sleep=sleep):

@@ -38,7 +38,7 @@ from spark_sink.sink.direct_landing import (
 )
 from spark_sink.sink.foreach_batch_write import BatchWrite, run_of_write
 from spark_sink.sink.query_tables import Tables
-from spark_sink.sink.range_write import RangeWrite, fingerprint, ranges_of_write
+from spark_sink.sink.range_write import RangeWrite, added, fingerprints, ranges_of_write
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
 from spark_sink.sink.spark_offset_log import batch_offset
@@ -138,7 +138,7 @@ class Landed(WriterCommitMessage):
         columns: columns of the rows of each table, if they were read for the batch.
         wanted: columns for fields that a table lacks.
         run: Spark's id of the query's run, in a write of `foreachBatch`.
-        records: stands for the records of the rows, in a write outside of a stream.
+        records: stands for the records of each topic, in a write outside of a stream.
     """
 
     files: dict[str, list[DataFile]]
@@ -146,7 +146,7 @@ class Landed(WriterCommitMessage):
     columns: dict[str, pa.Schema] = field(default_factory=dict)
     wanted: dict[str, pa.Schema] = field(default_factory=dict)
     run: str = ""
-    records: int = 0
+    records: dict[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -296,15 +296,15 @@ class RangeWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
         """Write the rows of one task into data files."""
-        records: list[int] = []
+        records: list[dict[str, int]] = []
 
         def noting() -> Iterator[pa.RecordBatch]:
             for batch in iterator:
                 yield batch
-                records.append(fingerprint(batch))  # after the writer has checked and written the rows
+                records.append(fingerprints(batch))  # after the writer has checked and written the rows
 
         landed = self._writer.write(noting())
-        landed.records = sum(records)
+        landed.records = added(records)
         return landed
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -314,7 +314,7 @@ class RangeWriter(DataSourceArrowWriter):
             HoleError: a range begins after the table's position.
             TableError: rows are from before the table's positions, or a table refuses its part.
         """
-        records = sum(one.records for one in messages if isinstance(one, Landed)) % 2**64
+        records = added(one.records for one in messages if isinstance(one, Landed))
         self._writer.commit_part(messages, NO_BATCH, RangeWrite(offset=self._offset, rows=records))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:

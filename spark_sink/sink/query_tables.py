@@ -86,7 +86,9 @@ class Tables:
             if table.needs(part):
                 bad = files.get(quarantine_of(address), ())
                 own = good_schema((columns or {}).get(address, schema))
-                parts.append((table, replace(batch, offset=part, files=files.get(address, ()), bad=bad, schema=own)))
+                one = write.only(part) if isinstance(write, RangeWrite) else write
+                found = files.get(address, ())
+                parts.append((table, replace(batch, offset=part, files=found, bad=bad, schema=own, write=one)))
         if len(parts) <= 1:
             return [table.commit(own) for table, own in parts]
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -211,7 +213,7 @@ class _QueryTable:
                     raise TableError(
                         f"{self._table.name}: {key.topic}/{key.partition} was written to {other} up to offset {at}, "
                         f"and {batch.name} begins at {begin}, so its records would be in both tables; nothing was "
-                        "written. Begin where the other table ends, a stream with a new checkpoint"
+                        "written. Begin where the other table ends; a stream needs a new checkpoint"
                     )
 
 

@@ -7,7 +7,7 @@ ranges and rows, and adds nothing then; every other write that has such rows is 
 number in the table that stands for its ranges and its rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from assignors.hashing import hash64, hash64s, mix64s
 from spark_sink.errors import OptionError, TableError
-from spark_sink.lake.table_contract import Snapshot
+from spark_sink.lake.table_contract import DataFile, Snapshot
 from spark_sink.options.starting_offsets import offsets_by_partition, topic_ids
 from spark_sink.options.texts import json_value
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
@@ -31,62 +31,78 @@ class RangeWrite:
 
     Attributes:
         offset: the ranges.
-        rows: stands for the rows, the sum of `fingerprint`.
+        rows: stands for the rows of each topic, the sum of `fingerprints`.
     """
 
     offset: Offset
-    rows: int
+    rows: Mapping[str, int]
+
+    def only(self, offset: Offset) -> "RangeWrite":
+        """Return the part for one table, whose ranges these are."""
+        topics = {one.topic for one in offset}
+        return RangeWrite(offset=offset, rows={topic: number for topic, number in self.rows.items() if topic in topics})
 
     @property
     def number(self) -> int:
         """The number that the write leaves in the table: 31 bits for the ranges, 32 bits for the rows."""
         ranges = hash64(self.offset.json()) >> (_ROWS_BITS + 1)
-        return ranges << _ROWS_BITS | hash64(str(self.rows)) >> (64 - _ROWS_BITS)
+        return ranges << _ROWS_BITS | hash64(repr(sorted(self.rows.items()))) >> (64 - _ROWS_BITS)
 
     def noted(self, part: int | None) -> dict[str, int]:  # noqa: ARG002 -- as of a write in foreachBatch
         """Return the numbers that this write leaves in the table."""
         return {_QUERY: self.number}
 
-    def refuse_lost(self, table: str, snapshot: Snapshot, left_out: int) -> None:
+    def refuse_lost(self, table: str, snapshot: Snapshot, files: Iterable[DataFile]) -> None:
         """Refuse a write with rows below the table's positions, unless it repeats the newest one.
 
         Args:
             table: its name.
             snapshot: its state.
-            left_out: number of such rows.
+            files: of the write for this table.
 
         Raises:
             TableError: the rows would be left out, and nothing shows that the table has them.
         """
-        if not left_out or snapshot.writes.get(_QUERY) == self.number:
+        if snapshot.writes.get(_QUERY) == self.number:
             return
-        key, one = next(
-            (key, one) for key, one in self.offset.ranges.items() if one.begin < snapshot.positions.get(key, 0)
-        )
-        at, first = snapshot.positions[key], snapshot.beginnings.get(key, 0)
-        reach = f"to offset {at}" if one.begin >= first else f"from offset {first} to {at}"
-        raise TableError(
-            f"{table}: it has come {reach} of {key.topic}/{key.partition}, and {left_out} rows of this write are from "
-            "before the table's positions, so they would be left out; nothing was written. A write may be repeated "
-            "until the next one, with the same rows. Begin the ranges where the table ends: give its address as option "
-            "'positions' to spark_sink.fixed_offsets; or write to another table"
-        )
+        for key, span in sorted((key, span) for file in files for key, span in file.spans.items()):
+            at = snapshot.positions.get(key, 0)
+            if span.first < at:
+                first = max(snapshot.beginnings.get(key, 0), 0)
+                raise TableError(
+                    f"{table}: it has come from offset {first} to {at} of {key.topic}/{key.partition}, and this write "
+                    f"has rows from offset {span.first} on, which would be left out; nothing was written to it. A "
+                    "write may be repeated until the next one, with the same rows. Begin the ranges where the table "
+                    "ends: give its address as option 'positions' to spark_sink.fixed_offsets; or write to another one"
+                )
 
 
-def fingerprint(batch: pa.RecordBatch) -> int:
-    """Return a number that stands for the records of some rows; those of several batches are added.
+def fingerprints(batch: pa.RecordBatch) -> dict[str, int]:
+    """Return a number for each topic that stands for its records in some rows; those of several batches are added.
 
     Args:
         batch: rows with the columns topic, partition and offset, without nulls in them.
     """
     topics = batch.column("topic").dictionary_encode()
-    names = hash64s(topics.dictionary.to_pylist())
+    names = topics.dictionary.to_pylist()
+    numbers = topics.indices.to_numpy(zero_copy_only=False)
     offsets, partitions = (
         batch.column(name).cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.uint64)
         for name in ("offset", "partition")
     )
-    keys = mix64s(names[topics.indices.to_numpy(zero_copy_only=False)] + partitions)
-    return int(mix64s(keys + offsets).sum(dtype=np.uint64))
+    records = mix64s(mix64s(hash64s(names)[numbers] + partitions) + offsets)
+    sums = np.zeros(len(names), np.uint64)
+    np.add.at(sums, numbers, records)
+    return {name: int(number) for name, number in zip(names, sums, strict=True)}
+
+
+def added(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Add the results of `fingerprints`."""
+    sums: dict[str, int] = {}
+    for one in found:
+        for topic, number in one.items():
+            sums[topic] = (sums.get(topic, 0) + number) % 2**64
+    return sums
 
 
 def ranges_of_write(options: Mapping[str, str]) -> Offset | None:

@@ -74,6 +74,11 @@ def batch_ranges(logs: Logs, options: SourceOptions, sleep: Callable[[float], No
     keys = logs.subscribed()
     _refuse_absent(options, keys)
     if options.topic_ids is not None:  # not those that were added since fixed_offsets
+        if not options.starting.named:
+            raise OptionError(
+                "option 'topicIds' needs startingOffsets and endingOffsets in numbers: all three come from "
+                "spark_sink.fixed_offsets"
+            )
         keys = keys & options.starting.named
     ending = options.ending or _END
     waits = max(1, int(options.join_timeout_s / _PAUSE_S))
@@ -108,7 +113,7 @@ def refuse_for_batch(options: SourceOptions) -> None:
         raise OptionError("option 'landing' is for streams: a batch read returns rows")
     if options.positions is not None:
         raise OptionError(
-            "option 'positions' is for streams: a batch read begins at startingOffsets, wherever a table stands"
+            "option 'positions' is for streams; for a batch read spark_sink.fixed_offsets turns it into startingOffsets"
         )
     for rule, name, mark, word in (
         (options.starting, "startingOffsets", LATEST, "latest"),

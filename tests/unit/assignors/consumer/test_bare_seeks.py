@@ -249,7 +249,7 @@ def stored_back(bench: Bench) -> Any:  # noqa: ANN401 -- results
 
 
 def _automatic(bench: Bench, one: Any, group: str, go_back: Callable[[], None]) -> Any:  # noqa: ANN401 -- results
-    wait_until(lambda: one.poll(0.05) is None and one.committed([at(0)], 10)[0].offset > 0, 20)
+    wait_until(lambda: one.poll(0.05) is None and one.committed([at(0)], 10)[0].offset == RECORDS, 20)
     go_back()
     until = time.monotonic() + 0.5  # several intervals
     while time.monotonic() < until:
