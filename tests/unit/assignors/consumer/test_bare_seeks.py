@@ -248,8 +248,8 @@ def stored_back(bench: Bench) -> Any:  # noqa: ANN401 -- results
     return found
 
 
-def _automatic(bench: Bench, one: Any, group: str, go_back: Callable[[], None]) -> Any:  # noqa: ANN401 -- results
-    wait_until(lambda: one.poll(0.05) is None and one.committed([at(0)], 10)[0].offset == RECORDS, 20)
+def _automatic(bench: Bench, one: Any, group: str, go_back: Callable[[], None], before: int = RECORDS) -> Any:  # noqa: ANN401 -- results
+    wait_until(lambda: one.poll(0.05) is None and one.committed([at(0)], 10)[0].offset == before, 20)
     go_back()
     until = time.monotonic() + 0.5  # several intervals
     while time.monotonic() < until:
@@ -282,7 +282,7 @@ def stored_back_with_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 -- 
     often: dict[str, Any] = {"enable.auto.commit": True, "auto.commit.interval.ms": 100, "group.id": group}
     one, _ = bench.joined(**often, **SHORT, **{"enable.auto.offset.store": False})
     one.store_offsets(offsets=[at(0, 9)])
-    return _automatic(bench, one, group, lambda: one.store_offsets(offsets=[at(0, 3)]))
+    return _automatic(bench, one, group, lambda: one.store_offsets(offsets=[at(0, 3)]), 9)
 
 
 BACKWARD: Final[dict[str, Case]] = {
