@@ -40,7 +40,7 @@ class Traffic:
 
     Attributes:
         rack: zone of the producer; None if unknown.
-        delivered: whether only delivered records count; otherwise every queued record counts, whatever becomes of it.
+        delivered: whether only delivered records count; otherwise every queued record counts, even if it fails later.
         local: to leaders of the producer's zone.
         cross: to leaders of another zone.
         unknown: to leaders whose zone is unknown, or if the producer's zone is unknown.

@@ -104,7 +104,7 @@ class OneStatement:
         self._statement = functools.lru_cache(_KEPT)(statement)  # building it takes longer than running it
 
     def __call__(self, most: int) -> list[Claim]:
-        """Claim up to so many."""
+        """Claim at most this many."""
         return self._ask(
             lambda connection: sorted(_claim(row) for row in connection.execute(self._statement(most)).all())
         )
@@ -118,7 +118,7 @@ class TwoSteps:
         self._scope = scope
 
     def __call__(self, most: int) -> list[Claim]:
-        """Claim up to so many."""
+        """Claim at most this many."""
         return sorted(self._database.transaction(lambda connection: self._claim(connection, most)))
 
     def _claim(self, connection: Connection, most: int) -> list[Claim]:

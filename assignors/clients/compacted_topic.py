@@ -64,7 +64,7 @@ class CompactedFeed(Generic[Key, Record]):
     Contract:
     * `refresh` reads new records and returns whether one changed; the first call reads the topic to its end.
     * A topic that does not exist yet has no records: the next `refresh` looks it up again.
-    * Records of a deleted topic do not stay, also if it is created again: who starts later would not know them. A new
+    * Records of a deleted topic do not stay, also if it is created again: a later reader would not know them. A new
       log that is as long as the old one when it is first read is taken for the old one.
     * Used by one thread. It never writes and never commits.
 
@@ -282,7 +282,7 @@ class CompactedPublisher(Generic[Key, Record]):
         Args:
             key: its key.
             value: its value.
-            what: what the message of a failure says of the record.
+            what: the words for the record in the message of a failure.
 
         Raises:
             AssignorError: the class `failure`: the record did not arrive.

@@ -11,8 +11,8 @@ Client = TypeVar("Client")
 def connected(kind: Callable[..., Client], config: Mapping[str, Any]) -> Client:
     """Create a client; after an error nothing of it is open.
 
-    A constructor that fails leaves its thread and its sockets. In a process that tries again while a cluster is away
-    they would pile up until it may open no more files.
+    A constructor that fails leaves its thread and its sockets. In a process that tries again while a cluster is away,
+    they would accumulate until the process cannot open more files.
 
     Args:
         kind: KafkaConsumer or KafkaAdminClient.

@@ -1,8 +1,8 @@
 """`GroupConsumer`: a `GroupMember` for membership, librdkafka for fetching.
 
 * `group_consumer`: `GroupConsumer`; `partition_calls` and `broker_queries` are its other methods; `record_steps`: the
-  steps of `poll` and `consume`; `quick_step`: the commonest one of `consume`, `quick_step_compiled` in C if there was a
-  compiler at the build, `quick_step_interpreted` if not.
+  steps of `poll` and `consume`; `quick_step`: the most common step of `consume`,
+  `quick_step_compiled` in C if there was a compiler at the build, `quick_step_interpreted` if not.
 * `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `cancelled_reads`: the records of a
   call whose task is cancelled.
 * `split_configuration`: one configuration split for both clients.
@@ -14,14 +14,14 @@
   that are called for them.
 * `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next;
   `records_in_hand`: those on their way to the program; `poll_interval`: whether the program polls;
-  `positions_before_call`: where partitions stood before a call whose records a signal drops.
+  `positions_before_call`: the positions of partitions before a call whose records a signal drops.
 * `client_callbacks`: the callbacks of the configuration, as `error_cb`; `group_statistics`: the part of the group in a
   report of `stats_cb`.
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
-* `logical_offsets`: the offsets at which a partition may begin; `stored_offsets`: what a seek leaves to be committed.
+* `logical_offsets`: the offsets at which a partition may begin; `stored_offsets`: the offsets to commit after a seek.
 * `commit_queue`: Kafka commits in the order of their calls.
-* `interruptions`: what a signal cannot leave half done; `background_calls`: calls of what has locks in Python;
+* `interruptions`: work that a signal cannot leave half done; `background_calls`: calls of code with locks in Python;
   `leaving`: the end of a member.
 * `one_thread_at_a_time`: one call at a time, in one process.
 * `dropped_or_forked`: consumers that are dropped, or copied by a fork.

@@ -16,7 +16,7 @@ from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.consumer_errors import ArgumentError
 from assignors.consumer.group_consumer import GroupConsumer
 
-_LOOK_S: Final = 0.05  # a callback may begin meanwhile, in which this call need not wait
+_LOOK_S: Final = 0.05  # seconds between two checks: inside a callback that began in between, this call need not wait
 
 
 class AIOGroupConsumer(AIOConsumer):
@@ -31,8 +31,8 @@ class AIOGroupConsumer(AIOConsumer):
       keeps `GroupConsumer`'s contract; concurrent calls wait for each other.
     * Callbacks are coroutine functions, passed by keyword. `on_assign`, `on_revoke` and `on_lost` get this consumer,
       and may await its calls.
-    * A cancelled `poll` or `consume` loses no record: the next call delivers those that its thread had taken, and no
-      position or commit is after them before that. Other calls wait until the thread has returned them, at most 0.3 s
+    * A cancelled `poll` or `consume` loses no record: the next call delivers those that its thread had taken. Until
+      then no position and no commit is after them. Other calls wait until the thread has returned them, at most 0.3 s
       or until a running callback ends.
     * End it with `close`, or with an `async with` block.
 

@@ -22,7 +22,7 @@ from assignors.planner.topics_and_members import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_COMMITTED_S: Final = 1.0  # poll waits for this long; later the fetching client asks by itself
+_COMMITTED_S: Final = 1.0  # longest wait of poll; after that the fetching client asks by itself
 
 Member = GroupMember | BrokerAssignedMember | ManualAssignment
 
@@ -32,10 +32,10 @@ class AssignedPartitions:
 
     Contract:
     * Used by one thread at a time.
-    * Fetching of assigned partitions begins when the program's callback has returned: of those that it chose there, by
-      default of all. The member keeps the others, and the program may read them later.
+    * When the program's callback has returned, fetching begins of the partitions that it chose there, by default of
+      all assigned ones. The member keeps the others, and the program may read them later.
     * Revoked partitions are fetched until the callback has returned. This also holds if it raises.
-    * What a begin and an end require are steps that may be interrupted anywhere, and repeated.
+    * A begin and an end consist of steps that may be interrupted anywhere, and repeated.
 
     Args:
         config: configuration of the consumer.
@@ -81,7 +81,7 @@ class AssignedPartitions:
 
         def ask() -> None:
             self._choice = choice
-            self._fetching.ahead.interrupt()  # else a `poll` in there would take a record instead of being refused
+            self._fetching.ahead.interrupt()  # else a `poll` in the callback would take a record, not be refused
             call_program()
 
         def ask_for_offsets() -> None:
@@ -136,7 +136,7 @@ class AssignedPartitions:
         self._fetching.add({**begins, **self._committed(member, without_offset(begins))})
 
     def stop_reading(self, member: Member, partitions: frozenset[TopicPartition]) -> None:
-        """Read these no longer; the member keeps them. Their progress is committed first as in a revocation."""
+        """Stop reading these; the member keeps them. Their progress is committed first, as in a revocation."""
         if partitions:
             self._stop_delivery(partitions)
             if self._config.auto_commit_s is not None:

@@ -68,7 +68,7 @@ class Signal:
             self._until_set.release()
 
     def wait(self, timeout_s: float = _FOR_EVER_S) -> bool:
-        """Wait for `set`, at most so many seconds (-1: no limit); return whether it was called."""
+        """Wait for `set`, at most this many seconds (-1: no limit); return whether it was called."""
         if not self._is_set:
             self._until_set.acquire(timeout=timeout_s)
         return self._is_set
@@ -105,7 +105,7 @@ class Answer(Generic[T]):
             self.fail(error)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait, at most so many seconds; return whether there is a result or an error."""
+        """Wait, at most this many seconds; return whether there is a result or an error."""
         return self._given.wait(timeout_s)
 
     def result(self) -> T:

@@ -26,7 +26,7 @@ from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
 
 _COMMITTED_S: Final = 20.0
-_LEAST_S: Final = 1.0  # after a request that had used the time up
+_LEAST_S: Final = 1.0  # for the second request, if the first one has used all the time
 _GROUP_METADATA: Final = b"CGMDv2:"
 
 

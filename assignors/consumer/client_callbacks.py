@@ -23,8 +23,8 @@ _APPEND: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.py_obj
 class OwnedCallbacks:
     """The program's functions in the configuration; only the consumer refers to it.
 
-    The member's threads and the end of a dropped consumer refer to the configuration. With the functions themselves in
-    there, one that refers to the consumer, as a method of its owner does, would keep it in its group for ever.
+    The member's threads and the end of a dropped consumer refer to the configuration. If that kept the functions
+    themselves, one that refers to the consumer, such as a method of its owner, would keep it in its group for ever.
 
     Args:
         config: librdkafka's properties, with the program's functions.
@@ -45,7 +45,7 @@ class OwnedCallbacks:
 
 
 class WeakLogger:
-    """Passes lines of the log to a function that it does not keep alive; later ones go nowhere."""
+    """Passes lines of the log to a function that it does not keep alive; after the function's end they are dropped."""
 
     def __init__(self, log: Callable[..., object]) -> None:
         self._log = weakref.ref(log)
@@ -60,9 +60,9 @@ class ClientCallbacks:
     """Notes the callbacks that librdkafka's client makes, and calls the program's functions later.
 
     Contract:
-    * The client calls functions in C, so no handler of a signal runs in its call, and nothing is raised there. Else
-      librdkafka ends the call after it has taken the next record from its queue: this record is lost, no position
-      shows that, and the client's close() waits for it for ever. One place remains: confluent-kafka makes the
+    * The client calls functions in C, so no handler of a signal runs in its call, and nothing is raised there.
+      Otherwise librdkafka ends the call after it has taken the next record from its queue: this record is lost, no
+      position shows that, and the client's close() waits for it for ever. One place remains: confluent-kafka makes the
       ThrottleEvent of `throttle_cb` in Python.
     * In the client's call a program's function that makes another one, as `list_topics`, ends the process if a second
       callback follows. Here it may make any call.
@@ -89,7 +89,7 @@ class ClientCallbacks:
         Args:
             config: librdkafka's properties, with the program's functions and logger.
         """
-        # librdkafka refuses what is no function.
+        # librdkafka refuses a value that is not a function.
         noting: dict[str, object] = {
             name: self._note(config[name], count) for name, count in _ARGUMENTS.items() if callable(config.get(name))
         }

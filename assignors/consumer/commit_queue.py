@@ -26,7 +26,7 @@ _COMMIT_S: Final = 20.0
 # Brokers need their session timeout, 9 s by default, to replace a dead coordinator. With a shorter limit the last
 # offsets would not be committed, and their records would be delivered twice.
 _CLOSING_S: Final = 20.0
-_LONGER_S: Final = 20.0  # a request may end so long after its time limit
+_LONGER_S: Final = 20.0  # a request may end this long after its time limit
 
 
 class CommitTimeout:
@@ -128,7 +128,7 @@ class CommitQueue:
         return {key: at for key, at in offsets.items() if key not in done or _number(done[key]) != _number(at)}
 
     def ahead(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
-        """Return these without those behind the group's offset, as after a seek back: progress takes none back.
+        """Return the offsets that are not behind the group's, as some are after a seek back: progress moves none back.
 
         As in librdkafka, the last commit before a revocation is not filtered.
         """

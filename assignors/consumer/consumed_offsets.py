@@ -54,7 +54,7 @@ class Progress:
         return self.done()
 
     def store(self, message: Message | None, offsets: Iterable[KafkaPartition] | None) -> None:
-        """Record the progress of the program; an offset below 0, such as OFFSET_INVALID, takes it back.
+        """Record the progress of the program; an offset below 0, such as OFFSET_INVALID, removes it.
 
         Raises:
             NotOwnedConsumerError: a partition is not read; nothing was stored.
@@ -89,7 +89,7 @@ def checked(partitions: Iterable[KafkaPartition]) -> list[KafkaPartition]:
     """Return partitions as a list.
 
     Raises:
-        ArgumentError: one of them is something else.
+        ArgumentError: one of them is not a TopicPartition.
     """
     if not isinstance(partitions, Iterable):
         raise ArgumentError(f"{partitions!r}: need a list of confluent_kafka.TopicPartition")
@@ -103,7 +103,7 @@ def key_of(partition: KafkaPartition) -> TopicPartition:
     """Return topic and number of a partition.
 
     Raises:
-        ArgumentError: it is something else.
+        ArgumentError: it is not a TopicPartition.
     """
     if not isinstance(partition, KafkaPartition):
         raise ArgumentError(f"{partition!r}: need a confluent_kafka.TopicPartition")

@@ -55,7 +55,7 @@ class Fetching:
     """
 
     COMMITTED: Final = OFFSET_STORED
-    """Begin where the group has committed, else where auto.offset.reset says."""
+    """Begin at the group's committed offset; without one, where auto.offset.reset says."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.ahead = ReadAhead()
@@ -93,7 +93,7 @@ class Fetching:
         return dict(self._begun)
 
     def code_unless_assigned(self, key: TopicPartition) -> int:
-        """Return librdkafka's code for a partition that is not read; it depends on whether the topic is."""
+        """Return librdkafka's code for a partition that is not read; it depends on whether its topic is read."""
         known = key[0] in {topic for topic, _ in self._begun}
         return KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 -- librdkafka's own codes
 
@@ -176,7 +176,7 @@ class Fetching:
     def read_batches(self, size: int, count: int, ownership: Callable[[], Ownership]) -> None:
         """Add up to `count` batches of fetched records to `ahead`, which is empty; a short one is the last.
 
-        librdkafka fills the lists that the program gets: another list of a record costs two accesses to it, 5 % of all.
+        librdkafka fills the lists that the program gets: other lists would access each record twice, 5 % of the time.
         """
         fetched: list[list[Message]] = []
 
@@ -266,7 +266,7 @@ class Fetching:
             self.ahead.put_back(kept)
 
     def check_ahead(self, owned: Ownership) -> None:
-        """Drop the records read ahead of partitions that are no longer owned."""
+        """Drop the records in `ahead` whose partition is no longer owned."""
         if owned is not self._checked:
             self.ahead.keep_only(owned.partitions)
 
@@ -313,9 +313,9 @@ class Fetching:
         }
 
     def reached_offsets(self) -> dict[TopicPartition, Offset]:
-        """As `positions_with_epochs`, without partitions of which no record has been delivered since a begin or a seek.
+        """As `positions_with_epochs`, for partitions with a record delivered since they began or were sought.
 
-        As in librdkafka: the sought offset may be none of the log, or `seek` may have named one that is not reached.
+        As in librdkafka: the sought offset may not be in the log, or may not be reached yet.
         """
         found = self.positions_with_epochs()
         return {key: at for key, at in found.items() if not self._stored.waits(key, at)}

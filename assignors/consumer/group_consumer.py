@@ -66,17 +66,17 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     * The group can reassign a partition only after `on_revoke` has returned. Its commits are accepted. Records that
       were fetched and not delivered by then are dropped: the next owner reads them.
     * Fetching of a partition begins after its `on_assign` has returned: at the offset given there (`assign`,
-      `incremental_assign` or `seek`), else at the group's offset, else as auto.offset.reset says.
+      `incremental_assign` or `seek`), otherwise at the group's offset, or without one as auto.offset.reset says.
     * Commits carry the group's generation: a member that is no longer in the group cannot commit. Asynchronous commits
       are merged while a request is in flight; `on_commit` is called for each of them.
     * enable.auto.commit commits the records that earlier calls of `poll` and `consume` delivered, never those of the
       call that commits. With enable.auto.offset.store=False, it and `commit()` without arguments commit the offsets
       passed to `store_offsets`.
     * Ctrl-C in `poll` or `consume` loses no record: the next call delivers the records already taken, and they are not
-      committed before. A partition that begins at its end has no position before its first record, and may lose those
-      that come during this call.
+      committed before. A partition that begins at its end has no position before its first record, and may lose
+      records that arrive during this call.
     * Ctrl-C during a rebalance, `unsubscribe` or `close` skips nothing: the next call does the rest, and each callback
-      is called once. One inside a callback ends it, and the callback counts as returned.
+      is called once. Ctrl-C inside a callback ends the callback, which counts as returned.
     * A failure of one client does not stop the other: without a coordinator, records are still delivered; after a fatal
       error of librdkafka, a new client continues at the same position. Errors of topics and partitions arrive as
       messages with an `error()`.
@@ -85,7 +85,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
       subscription in `commit` and `committed`, for an unknown property, for a callback that is not a function.
     * After a fork the child's calls are refused. A consumer that is dropped without `close` leaves its group.
     * With group.protocol=consumer (KIP-848) the broker assigns, by group.remote.assignor: there are no `assignors`, and
-      librdkafka keeps the membership. The logger is also called in that member's threads. All else stays the same.
+      librdkafka keeps the membership. The logger is also called in that member's threads. The rest stays the same.
     * Without a subscription the program may `assign` partitions, and reads them in no group. With a subscription the
       group assigns partitions to this member. `assign`, `incremental_assign`, `unassign` and `incremental_unassign`
       choose which of these are read, in `on_assign` and later. In `on_assign` a refused call is a choice, too: if no
@@ -258,7 +258,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         return "_closing" in self.__dict__
 
     def __getattr__(self, name: str) -> Never:
-        """Refuse the calls of a subclass whose `__init__` does not call this class's: it is as closed."""
+        """Refuse the calls of a subclass whose `__init__` does not call this class's: it counts as closed."""
         if name.startswith("_") and not name.startswith("__") and not self._is_initialized:
             raise ClosedConsumerError("this consumer is not initialized: call super().__init__(config)")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
@@ -354,7 +354,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
 
 def _joined(found: list[Message], parts: list[list[Message]]) -> list[Message]:
-    """Return all records; the first list itself, because each access to 10,000 records costs time."""
+    """Return all records in the first list itself, because each access to 10,000 records costs time."""
     first, *others = [found, *parts] if found or not parts else parts
     for part in others:
         first += part
@@ -362,7 +362,7 @@ def _joined(found: list[Message], parts: list[list[Message]]) -> list[Message]:
 
 
 def _refuse_misspelt(more: Mapping[str, Any]) -> None:
-    """Refuse `assignor=[...]`, which would else be a property that librdkafka does not know."""
+    """Refuse `assignor=[...]`, which would otherwise be a property that librdkafka does not know."""
     for name in more:
         if "." not in name and (proposed := proposal(name, _ARGUMENTS)) is not None:
             raise ArgumentError(f"{name}=...: GroupConsumer has no such argument; {proposed}")

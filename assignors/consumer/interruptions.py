@@ -1,7 +1,7 @@
-"""What an interruption cannot leave half done: a signal whose handler raises, as that of Ctrl-C does.
+"""Work that an interruption cannot leave half done. An interruption is a signal whose handler raises, as for Ctrl-C.
 
-The interpreter runs handlers, in the main thread, at the begin of a function in Python, after the call of a function in
-C, and at the end of each round of a loop: not between the calls that a function in C makes itself.
+The interpreter runs handlers in the main thread: at the start of a function in Python, after the call of a function in
+C, and at the end of each round of a loop. It runs none between the calls that a function in C makes itself.
 """
 
 import collections
@@ -24,14 +24,14 @@ def at_once(*calls: tuple[Any, ...]) -> None:
 
 
 class Once:
-    """Makes one call: after an interruption before the call it is made later, after one during the call it is not."""
+    """Makes one call: it is made later if an interruption comes before it, and not repeated if one comes during it."""
 
     def __init__(self) -> None:
         self._left = iter((True,))
 
     @property
     def made(self) -> bool:
-        """Whether the call was begun."""
+        """Whether the call has started."""
         return not operator.length_hint(self._left)
 
     def call(self, function: Callable[..., object], *args: object) -> None:
@@ -52,9 +52,9 @@ class PendingSteps:
     """What is still to be done, in order.
 
     Contract:
-    * A step leaves when it has returned, so after an interruption it is repeated from its begin: each must allow that.
-    * A step that raises an `Exception` for the second time leaves, too, because one that fails by itself would be
-      repeated for ever. One that Ctrl-C interrupts leaves only at the tenth time.
+    * A step is removed when it has returned. So an interruption repeats it from its start, and each must allow that.
+    * A step that raises an `Exception` for the second time is removed, too, because one that fails by itself would
+      be repeated for ever. A step that Ctrl-C interrupts is removed only at the tenth time.
 
     Args:
         steps: functions without arguments.

@@ -31,9 +31,9 @@ class CallGate:
     * A consumer belongs to the process that created it: after a fork the child's calls are refused, because no thread
       of either client runs there.
     * Ctrl-C at any step of entering or leaving does not leave the gate closed.
-    * Each entry ends what `QuickStep` takes for granted: it sets `readiness.state` to 0.
+    * Each entry ends the state that `QuickStep` relies on: it sets `readiness.state` to 0.
     * The thread that takes steps one after the other enters by the lock alone while no other waits: that is four times
-      as fast. If another call is inside then, it does not see that this thread waits. Only steps need to see that, so
+      as fast. A call that is inside then does not see that this thread waits. Only steps need to see that, so
       there is no such entry for a consumer whose steps several threads take.
     """
 
@@ -144,8 +144,8 @@ class _TaskTurn:
     """A call of asyncio, which runs in a thread of a pool, where no signal comes.
 
     Calls that a callback makes have the identity of the call that runs it, and run in other threads: one of them at a
-    time enters, while that call is in the callback. A callback may end before such a call, if it does not await it to
-    its end. The call that runs the callback then waits for that one, whose later steps wait for the gate as others do.
+    time enters, while that call is in the callback. A callback may end before such a call, if it does not await the
+    whole call. The call that runs the callback then waits for the other one, whose later steps wait for the gate.
     """
 
     def __init__(self, lock: threading.RLock, readiness: Any) -> None:  # noqa: ANN401 -- compiled or not

@@ -1,4 +1,4 @@
-"""Calls with partitions as arguments: commit, seek, pause and the like."""
+"""Calls with partitions as arguments, such as commit, seek and pause."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -40,11 +40,11 @@ class PartitionCalls:
     ) -> list[KafkaPartition] | None:
         """Commit the offset after a record, or these offsets, or the progress of all partitions.
 
-        Without arguments it takes no offset of the group back: after a `seek` back name the record or the offsets.
+        Without arguments it moves no offset of the group back: after a `seek` back name the record or the offsets.
 
         Returns:
-            The committed offsets, and the other partitions as they are given; without arguments those that
-            have not got further, with OFFSET_INVALID. An empty list if nothing was to be committed. None if
+            The committed offsets, and the other partitions as they are given; without arguments the others
+            are those without progress, with OFFSET_INVALID. An empty list if nothing was to be committed. None if
             asynchronous: `on_commit` of the configuration is then called.
 
         Raises:
@@ -84,7 +84,7 @@ class PartitionCalls:
     def store_offsets(self, message: Message | None = None, offsets: Iterable[KafkaPartition] | None = None) -> None:
         """Mark records as processed: the next automatic commit, or `commit()` without arguments, commits them.
 
-        An offset below 0, such as OFFSET_INVALID, takes an earlier mark of its partition back.
+        An offset below 0, such as OFFSET_INVALID, removes an earlier mark of its partition.
 
         Raises:
             NotOwnedError: a partition is not assigned; nothing was stored.
@@ -93,7 +93,7 @@ class PartitionCalls:
         self._check_usable()
         with self._gate.turn():
             self._progress.store(message, offsets)
-            # A program that works on a long batch calls nothing else meanwhile.
+            # A program that works on a long batch makes no other call in that time.
             self._steps.commit_if_due(time.monotonic())
 
     def assign(self, partitions: Iterable[KafkaPartition]) -> None:

@@ -1,4 +1,4 @@
-"""Where each partition stood before a call of librdkafka, because a signal during the call drops its records."""
+"""The position of each partition before a call of librdkafka: a signal during the call drops the call's records."""
 
 import threading
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class PositionsBefore:
             self._noted = noted
 
     def know(self, positions: list[KafkaPartition]) -> None:
-        """Take these for the positions before the call that has just failed."""
+        """Use these as the positions before the call that has just failed."""
         self._noted, self._later = positions, {}
 
     def received(self, messages: Sequence[Message]) -> None:
@@ -55,7 +55,7 @@ class PositionsBefore:
         self._noted = None
 
     def dropped(self, client: Consumer) -> dict[TopicPartition, int | None]:
-        """Return the position of before the call for each partition that has another one now; None if it had none."""
+        """Return, for each partition that has another position now, the one before the call; None if it had none."""
         if self._noted is None:
             return {}
         before = {(one.topic, one.partition): one.offset for one in self._noted} | self._later

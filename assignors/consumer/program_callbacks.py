@@ -41,7 +41,7 @@ class ProgramCallbacks:
 
     Contract:
     * It does not keep a dropped consumer alive, but the program's functions may: only the consumer may refer to it, and
-      all that outlives the consumer takes `weakly`.
+      objects that outlive the consumer use `weakly`.
     * While a function runs, `refuse` raises: the calls that use it would wait for the function's return.
 
     Attributes:
@@ -64,7 +64,7 @@ class ProgramCallbacks:
             self.running.run(kind, once, callback, consumer, [KafkaPartition(*key) for key in sorted(partitions)])
 
     def weakly(self) -> CallProgram:
-        """Return `call` for those that outlive the consumer: without effect when the consumer is gone."""
+        """Return `call` for objects that outlive the consumer: it has no effect when the consumer is gone."""
         return partial(_call, weakref.ref(self))
 
     def refuse(self, call: str) -> None:

@@ -1,4 +1,4 @@
-"""The commonest step of `consume`: in C if a C compiler was present at the build, else a step for RecordSteps."""
+"""The most common step of `consume`: in C, or a step for RecordSteps if there was no C compiler at the build."""
 
 try:
     from assignors.consumer import quick_step_compiled as quick_step

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""`consume` compiled: the step that has nothing to do but fetch, and the cutting of what was read ahead.
+"""`consume` compiled: the step that only fetches, and the cutting of records read ahead into lists.
 
-`RecordSteps` does all other steps, and arms this one. In Python a step takes 20 us when its code and its objects have
-left the processor's cache, as 1,000 records make them, and that is as much as 80 records cost. So this one touches as
+`RecordSteps` does all other steps, and arms this one. 1,000 records push the code and the objects of a step out of the
+processor's cache. A step in Python then takes 20 us, as much as 80 records cost. So this step touches as
 little memory as it can: it keeps what it needs in one object, and asks librdkafka itself for the positions.
 
 The handlers of signals run at the interpreter's checks. There is none in C, so the only ones here are those in the calls
@@ -164,7 +164,7 @@ cdef class QuickStep:
     Contract:
     * As with RecordSteps, a step holds the gate, and counts as a poll for max.poll.interval.ms.
     * RecordSteps arms it at the end of a step, for the calls of that thread. Each entry of the gate sets the state to 0,
-      so what held then holds at the next call: client, partitions and ownership are the same, and no callback runs.
+      so nothing has changed at the next call: client, partitions and ownership are the same, and no callback runs.
     * It never waits for the gate, and is not armed while another call does.
 
     Args:
@@ -317,7 +317,7 @@ cdef class QuickStep:
             raise
 
     cdef list positions(self):
-        """Return the positions of before the call."""
+        """Return the positions before the call."""
         cdef int at
         cdef Place* one
         found = []

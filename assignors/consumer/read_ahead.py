@@ -129,7 +129,7 @@ class ReadAhead:
             self._replace(lambda held: [one for one in held if wanted(one)])
 
     def _replace(self, change: Callable[[list[Message]], list[Message]]) -> None:
-        """Hold the result of `change`. Another thread's `poll` must take no record meanwhile: it would come twice."""
+        """Hold the result of `change`. Until then another thread's `poll` must take no record: it would come twice."""
         held: list[Message] = []
         none, no_batch = iter(_NONE), iter(_NO_BATCH)
         present = itertools.chain(itertools.chain.from_iterable(self.batches), self.records)
@@ -154,7 +154,7 @@ def offset_of(message: Message) -> int:
 
 
 def is_read(message: Message) -> bool:
-    """Return whether it is a record or the end of a partition, which belong to the present position; else an error."""
+    """Return whether it is a record or the end of a partition, which belong to the present position, not an error."""
     error = message.error()
     return error is None or error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 -- librdkafka's own code
 

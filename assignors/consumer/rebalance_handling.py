@@ -329,7 +329,7 @@ class Membership:
         self._update_by_hand()
 
     def release_by_hand(self, partitions: frozenset[TopicPartition]) -> None:
-        """Read these partitions no longer; their progress is committed first if the program commits automatically."""
+        """Stop reading these partitions; their progress is committed first if the program commits automatically."""
         if self.member is not None and partitions:
             self._handle(self.member, Rebalance(Kind.REVOKED, partitions))
         self._update_by_hand()
@@ -343,7 +343,7 @@ class Membership:
         self.partitions.read(self.joined(), begins, instead=instead)
 
     def stop_reading(self, partitions: frozenset[TopicPartition]) -> None:
-        """Read these no longer; the member keeps them."""
+        """Stop reading these; the member keeps them."""
         if self.member is not None:
             self.partitions.stop_reading(self.member, partitions)
 

@@ -46,7 +46,7 @@ class RecordSteps:
     * A step handles rebalances before it takes records, and none after the first record of a call: a record is
       delivered before its partition is revoked.
     * Each step counts as a poll for max.poll.interval.ms.
-    * A program that takes its time over records that were read ahead gets its callbacks all the same: its clock
+    * A program that works slowly on records that were read ahead still gets its callbacks: its clock
       interrupts it every few seconds.
 
     Args:
@@ -166,7 +166,7 @@ class RecordSteps:
         """
         if now < self._commit_at < until:
             until = self._commit_at
-        # Who gives a call up interrupts it, and this step may have cleared that already.
+        # A task that gives up a call interrupts it, and this step may have cleared the interruption already.
         yield 0.0 if self._membership.changes or given_up() else self._step_s(now, until)
         if given_up():
             return
@@ -176,7 +176,7 @@ class RecordSteps:
 
     def _step_s(self, now: float, until: float) -> float:
         longest_s = _IDLE_STEP_S if self._idle(now) else _STEP_S
-        # librdkafka drops a part of a millisecond: the last one would pass in hundreds of waits of no time.
+        # librdkafka drops a fraction of a millisecond: the last millisecond would pass in hundreds of waits of 0 ms.
         return math.ceil(1000 * max(0.0, min(longest_s, until - now))) / 1000
 
     def _idle(self, now: float) -> bool:

@@ -58,7 +58,7 @@ _RANGES_MS: Final = {
     "max.poll.interval.ms": (1, 86_400_000),
     "session.timeout.ms": (1, 3_600_000),
 }
-# As in librdkafka, but that drops the rest of other texts: it reads 5m as 5 ms, and 6e3 as 6.
+# As in librdkafka, except that other texts do not match: librdkafka drops their rest, and reads 5m as 5 ms, 6e3 as 6.
 _WHOLE: Final = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+))(?:\.0*)?\s*", re.ASCII)
 _NEVER_MS: Final = 2**31 - 1
 _FETCH_WAIT_MS: Final = 500  # kafka-python's default; it refuses a shorter timeout, but the member fetches nothing
@@ -81,7 +81,7 @@ class Configuration:
         auto_commit_s: seconds between two automatic commits, None for none.
         max_poll_s: a program that does not poll for this many seconds loses its partitions.
         on_commit: called with (error or None, partitions) after each asynchronous commit; librdkafka's consumer calls
-            it for commits outside of a group, but for the last automatic one.
+            it for commits outside of a group, except for the last automatic one.
     """
 
     member: Mapping[str, Any]
@@ -145,7 +145,7 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
             **fetching,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
-            # This client joins no group, but so long librdkafka keeps a commit outside of one without a coordinator.
+            # This client joins no group, but librdkafka keeps a commit without a coordinator for this time.
             "session.timeout.ms": min(session_ms, _COMMIT_MS),
         },
         reset=_reset(config),

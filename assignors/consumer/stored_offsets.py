@@ -1,4 +1,4 @@
-"""The offsets that a commit without arguments commits: after the last delivered record, wherever a seek has led."""
+"""The offsets that a commit without arguments commits: after the last delivered record, also if a seek has followed."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -13,7 +13,7 @@ Watermarks = Callable[[TopicPartition], tuple[int, int]]
 
 
 class StoredOffsets:
-    """Tells positions after delivered records from those at which a partition began or was sought.
+    """Distinguishes positions after delivered records from those at which a partition began or was sought.
 
     Contract: as librdkafka's stored offsets. A seek changes none of them, and a begin stores none, until the next
     record of the partition is delivered.

@@ -18,7 +18,7 @@
 * `source`: a cluster, and which of its topics are read.
 * `topic_descriptions`: a cluster's metadata of these topics.
 * `cluster_topics`: a thread that refreshes a cluster's topics.
-* `hand_over`: topics that go to another agent are read until it has begun.
+* `hand_over`: topics that go to another agent are read until that agent has started.
 * `agent_loop`: the agent's loop: view, topics, placement.
 """
 

@@ -287,7 +287,7 @@ class KafkaMembers:
             self._fails_to_join(f"the home cluster does not answer: {error}")
 
     def _fails_to_join(self, reason: str) -> None:
-        """Keep the last view as during any other silence: topics are read on while the group's server is away."""
+        """Keep the last view as during any other silence: topics are still read while the group's server is away."""
         state = self._cell.state
         if state.view is None or state.heard_s is None or state.standing is Standing.REFUSED:
             self._note(Standing.JOINING if state.view is None else state.standing, reason)

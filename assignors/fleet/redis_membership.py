@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class _ForeignError(Exception):
-    """The server holds something else than a view: another program writes to the fleet's keys."""
+    """The server holds a value that is not a view: another program writes to the fleet's keys."""
 
 
 class RedisMembers:

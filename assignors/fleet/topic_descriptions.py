@@ -177,7 +177,7 @@ def _described(answer: Any) -> Any:  # noqa: ANN401 - confluent-kafka has no typ
 
 
 def _zones(said: Any, before: FleetTopic | None) -> tuple[str, ...]:  # noqa: ANN401 - confluent-kafka has no types
-    """Return the zones of a topic's replicas; the known ones while a broker of it is away, and tells no zone."""
+    """Return the zones of a topic's replicas; the known ones while one of its brokers is away and reports no zone."""
     racks = {node.rack for partition in said.partitions for node in partition.replicas}
     if None in racks or "" in racks:
         return before.zones if before is not None and before.id == str(said.topic_id) else ()

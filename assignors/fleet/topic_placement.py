@@ -212,7 +212,7 @@ def _each(seats: int, topics: int, least: int) -> int:
 def _line(seating: Seating, topic: int, wanted: int, avoided: Collection[int]) -> list[int]:
     """Return the live agents of a topic: those on its seats, then by rank the workers beyond the levels.
 
-    On the seat of an agent that is avoided the next in rank stands in, without a bound.
+    The next agent in rank takes the seat of an agent that is avoided, without a bound.
     """
     seated = seating.workers(topic)
     if avoided:

@@ -287,7 +287,7 @@ class BrokerAssignedMember:
                 self._oversleep()
 
     def _oversleep(self) -> None:
-        """Give all partitions up: librdkafka leaves the group about now, and reports it in the next poll at the latest.
+        """Give up all partitions: librdkafka is leaving the group, and reports it in the next poll at the latest.
 
         If that poll came before librdkafka left, it still has them, and they are announced again.
         """
@@ -369,7 +369,7 @@ class BrokerAssignedMember:
         consumer.incremental_unassign(partitions)
 
     def _call(self, callback: Callback | None, keys: frozenset[TopicPartition]) -> None:
-        """Call a callback, and serve requests meanwhile: the program may commit the partitions that it loses."""
+        """Call a callback, and serve requests while it runs: the program may commit the partitions that it loses."""
         if callback is not None and keys:
             self._served.call(callback, keys)
 

@@ -1,4 +1,4 @@
-"""Errors of a group: those that end a membership, and those that the brokers' settings or rights can still mend."""
+"""Errors of a group: those that end a membership, and those that new settings or rights on the brokers can fix."""
 
 import logging
 from collections.abc import Callable

@@ -65,8 +65,8 @@ class GroupMember:
         awake: called before each step; while it returns False, the member joins no rebalance, and after
             max_poll_interval_ms it leaves the group until it is awake again.
         on_change: called after each change of the ownership or of `failed`, in any thread; it must not wait.
-        on_topics: called when the brokers have listed topics, in the member's thread, with the existing topics (of the
-            subscribed ones, or of all under a pattern) and the topics that this client may not read.
+        on_topics: called in the member's thread when the brokers have listed topics. It gets the existing topics (of
+            the subscribed ones, or of all under a pattern), and the topics that this client may not read.
         on_refused: called with each distinct error with which a broker refuses the member (kafka-python's), once until
             it has joined, and whether the broker was asked for the coordinator. Missing rights, a full group, other
             assignors and wrong passwords then do not end the membership: it tries again. None: they end it.

@@ -33,12 +33,12 @@ def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
     changed and changed back. An answer that arrives between two polls would then never be used, no heartbeat would be
     sent, and the member would leave its group without noticing. So the rejoin is requested until the join is complete.
 
-    kafka-python reports lost partitions if a heartbeat finds that the member was removed. If the answer to JoinGroup or
-    SyncGroup shows this (the process was suspended for longer than its session), it joins immediately as a new member
-    and, under a cooperative assignor, keeps its old partitions. It would read the partitions that it gets back from its
-    old positions, which are before the offsets that the owner in between has committed. It would report the partitions
-    that it does not get back as revoked, and their commits would be accepted, because they have the new generation. So
-    the loss is reported before each attempt.
+    kafka-python reports lost partitions if a heartbeat finds that the member was removed. The answer to JoinGroup or
+    SyncGroup may also show this, if the process was suspended for longer than its session. The member then joins at
+    once as a new one and, under a cooperative assignor, keeps its old partitions. It would read the partitions that it
+    gets back from its old positions, which are before the offsets that the owner in between has committed. It would
+    report the partitions that it does not get back as revoked, and their commits would be accepted, because they have
+    the new generation. So the loss is reported before each attempt.
     """
     attempt = coordinator._do_join_and_sync_async
 

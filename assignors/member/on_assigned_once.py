@@ -10,8 +10,8 @@ from assignors.planner.topics_and_members import TopicPartition
 class AnnouncedPartitions:
     """Calls `on_assigned` and `on_lost` once for each partition, from several threads.
 
-    A program that polls too late hears of a loss before librdkafka reports it, and one that closes without an answer of
-    the coordinator hears of it while the member's thread still waits.
+    A program that polls too late is informed of a loss before librdkafka reports it. One that closes without an answer
+    of the coordinator is informed while the member's thread still waits.
 
     Args:
         callbacks: the thread in which the program's callbacks run.
@@ -37,7 +37,7 @@ class AnnouncedPartitions:
         self._lock = threading.RLock()
 
     def add(self, keys: frozenset[TopicPartition], own: Callable[[frozenset[TopicPartition]], None]) -> None:
-        """Call `own`, and put a call of on_assigned, with those partitions that are new.
+        """Call `own`, and queue a call of on_assigned with the partitions that are new.
 
         Args:
             keys: all assigned partitions.
@@ -62,7 +62,7 @@ class AnnouncedPartitions:
             return known
 
     def lose(self, then: Callable[[], None] = lambda: None) -> None:
-        """Put a call of on_lost for all partitions, and of `then` after its return, without waiting."""
+        """Queue a call of on_lost for all partitions, and of `then` after its return, without waiting."""
         with self._lock:
             keys, self._keys = self._keys, frozenset()
             if self._on_lost is not None and keys:
@@ -79,7 +79,7 @@ class AnnouncedPartitions:
     def end(self) -> None:
         """Lose what is left, and end the callbacks' thread.
 
-        Both under one lock: a callback that was put after the thread's end would never return.
+        Both under one lock: a callback that was queued after the thread's end would never return.
         """
         with self._lock:
             self.lose()

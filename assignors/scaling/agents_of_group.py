@@ -97,7 +97,7 @@ def measured_agent_rate(decisions: Iterable[Decision]) -> float | None:
 
 
 def agents_for(wanted: Demand, settings: AgentsSettings, agent_rate: float | None = None) -> AgentsNeeded:
-    """Compute the smallest number of agents that bears a demand; it never falls when a field of the demand rises.
+    """Compute the smallest number of agents that meets a demand; it never falls when a field of the demand rises.
 
     Args:
         wanted: the demand.
@@ -123,7 +123,7 @@ def agents_for(wanted: Demand, settings: AgentsSettings, agent_rate: float | Non
 def agents_needed(
     wanted: Demand, settings: AgentsSettings, before: int | None = None, agent_rate: float | None = None
 ) -> AgentsNeeded:
-    """Choose the number of agents: it rises at once, and falls only to a number that could bear `slack` more demand.
+    """Choose the number of agents: it rises at once, and falls only to a number that meets `slack` more demand.
 
     Each change moves topics, so a demand that varies by less than `slack` must not change the number.
 

@@ -80,8 +80,8 @@ class AZAwareProducer(Producer):
     * `hold_s`: time that a returned leader must stay before records return to it, seconds; default 5.
     * `refresh_s`: interval at which leaders are read without other events, seconds; default 30.
     * `metadata_timeout_s`: longest wait of a topic's first record for its leaders, seconds, by default 10; while the
-      cluster does not answer, of the first records of all topics together.
-    * `count`: when a record counts: `"delivered"`, for delivered records only, or `"queued"`, whatever becomes of it.
+      cluster does not answer, the limit is for the first records of all topics together.
+    * `count`: when a record counts: `"delivered"`, for delivered records only, or `"queued"`, even if it fails later.
       The default is `"delivered"` where the package was built with a C compiler, which then counts inside librdkafka;
       elsewhere `"queued"`, as `"delivered"` costs a delivery report in Python for each record there.
     * `adaptive`: whether records without a key prefer partitions with short queues, by default True (Java's

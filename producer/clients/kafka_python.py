@@ -255,7 +255,7 @@ class AZAwarePartitioner(Partitioner):
         racks = self._racks | {broker.node_id: broker.rack or None for broker in cluster.brokers()}
         if racks != self._racks:
             if self._racks:
-                self._wire_bytes()  # what was sent so far belongs to the zones of before
+                self._wire_bytes()  # what was sent so far belongs to the previous zones
             self._racks = racks
         known = [leader if leader >= 0 else None for leader in leaders]
         replicas = [getattr(partition, "replica_nodes", ()) for partition in partitions]

@@ -53,7 +53,7 @@ class TrafficMeter:
             self._counts[place] = self._counts.get(place, Count()).plus(record)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Use other credentials from the next question to the cluster on."""
+        """Use other credentials from the next request to the cluster on."""
         self._topology.set_sasl_credentials(username, password)
 
     def traffic(self) -> Traffic:
@@ -65,7 +65,7 @@ class TrafficMeter:
         with self._lock:
             counts = dict(self._counts)
         new = {topic for topic, number in counts if number >= len(self._zones.get(topic, ()))}
-        if new:  # only those: the records of other topics would move to the zones of today
+        if new:  # only those: the records of other topics would move to the present zones
             replicas: dict[str, Replicas] = {}
             found = self._topology.leaders(new, replicas)
             self._zones |= {topic: zones_of(leaders, self._topology.racks) for topic, leaders in found.items()}

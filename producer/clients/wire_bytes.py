@@ -15,7 +15,7 @@ _GROUP = "producer-node-metrics.node-"
 
 
 class WireTotals(AbstractMetricsReporter):
-    """Adds a total to kafka-python's rates, which forget, at each new connection to a broker.
+    """Adds a total to kafka-python's rates, which forget old bytes, at each new connection to a broker.
 
     A producer's metrics call `metric_change` when they register the rate of a new node, before its first byte.
 

@@ -16,8 +16,8 @@ def key_bytes(key: object) -> bytes:
 def sent_bytes(data: object) -> bytes | None:
     """Convert a key or a value to the bytes that confluent-kafka sends; None if it sends none or refuses it.
 
-    confluent-kafka accepts more than text and bytes: a numpy array or scalar, a ctypes array and the like are sent as
-    their bytes.
+    confluent-kafka accepts more than text and bytes: a numpy array or scalar or a ctypes array, for example, is sent
+    as its bytes.
     """
     if isinstance(data, str):
         return data.encode()

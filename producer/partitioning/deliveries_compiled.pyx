@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Counts delivered records inside librdkafka: the part of `count="delivered"` that needs no Python for each record.
 
-librdkafka tells interceptors of every record that was delivered or failed, in its own threads, whether or not anybody
-polls and whichever way the record was queued. The functions below are such interceptors. They hold no lock of Python's.
+librdkafka calls interceptors for every delivered or failed record, in its own threads, whether or not the program
+polls, and however the record was queued. The functions below are such interceptors. They hold no lock of Python's.
 """
 
 cimport cython

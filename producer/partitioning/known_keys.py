@@ -61,7 +61,7 @@ class KnownKeys:
         return chosen
 
     def _forget(self) -> None:
-        """Begin again; for good if the keys seldom repeated."""
+        """Begin again, without keys; stay without keys if they seldom repeated."""
         now = self._records()
         self.pays = now - self._start >= WORTH * KNOWN
         self._start = now

@@ -286,7 +286,7 @@ cdef class Destinations:
     ):
         self.table = table
         self.slots = len(table)
-        # `table` keeps the memory of the two pointers; an array that nobody resizes keeps its place.
+        # `table` keeps the memory of the two pointers; an array that is never resized keeps its place.
         self.same = isinstance(table, range)
         self.objects = None if isinstance(table, (bytes, array, range, DrawnTable)) else table
         self.drawn = table if isinstance(table, DrawnTable) else None

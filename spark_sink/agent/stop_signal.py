@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT of an agent: what it has begun ends in order, from the first moment on."""
+"""SIGTERM and SIGINT of an agent: from the first moment on, the work that it has started ends in order."""
 
 import signal
 from types import FrameType

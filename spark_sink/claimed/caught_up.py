@@ -20,7 +20,7 @@ class Ending(IntEnum):
 
 
 class StartBacklog:
-    """The partitions with unread records of before the start; used by one thread.
+    """The partitions with unread records from before the start; used by one thread.
 
     Only the tables' positions say that records are read: another job may have read them.
 
@@ -67,7 +67,7 @@ class StartBacklog:
     def see(self, topics: Mapping[str, FleetTopic], *, whole: bool) -> None:
         """Take the topics of the cluster; until a list is whole, topics are added, and later ones are new.
 
-        A topic that was deleted, or recreated since the start, has no records of before the start any more.
+        A topic that was deleted, or recreated since the start, has no records from before the start any more.
 
         Args:
             topics: by name.

@@ -95,7 +95,7 @@ class ClaimedIngest:
             self.close()
 
     def _ending(self, backlog: StartBacklog, done: Round, *, over: bool = False) -> Ending | None:
-        """Compare the records of before the start with the tables: after each quiet round, and every few seconds."""
+        """Compare the records from before the start with the tables: after each quiet round, and every few seconds."""
         if not over:
             backlog.note(done.refused, failed=done.failed)
         now = time.monotonic()

@@ -185,7 +185,7 @@ class _Work:
         self._thread = threading.Thread(target=self._run, name="claims", daemon=True)
 
     def end_within(self) -> int:
-        """Run the job; after a signal wait for its round as long as it holds partitions, else for a moment.
+        """Run the job; after a signal wait for its round while it holds partitions, otherwise for a moment.
 
         Returns:
             The exit code.

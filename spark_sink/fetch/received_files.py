@@ -58,7 +58,7 @@ class ReceivedFile:
     """The sums of this process; a file of the folder, replaced as a whole.
 
     Args:
-        folder: exists; a process that cannot write there reads on, as figures must not end a query.
+        folder: exists; a process that cannot write there continues to read: figures must not end a query.
     """
 
     def __init__(self, folder: Path) -> None:

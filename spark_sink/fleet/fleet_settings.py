@@ -337,7 +337,7 @@ class FleetSettings(BaseSettings):
     def lane_count(self) -> Lanes:
         """The grouping of topics into lanes."""
         siblings = {name: sum(self._together(name, other) for other in self.sources) for name in self.sources}
-        # Agents of a static fleet cannot tell each other which numbers they have, and other numbers are other seats.
+        # Agents of a static fleet cannot send their numbers to each other, and different numbers mean different seats.
         silent = isinstance(self.membership, StaticMembership) and bool(self.workers.file or self.workers.topic)
         seated = self.assignment == "seat" and not silent
         return Lanes(count=self.lanes, seated=seated, siblings=siblings, silent=silent)

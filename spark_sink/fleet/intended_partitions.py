@@ -1,7 +1,7 @@
 """The partitions that a lane should read, compared with those that its client has. Pure.
 
 A change of the assignment is several calls of the client. If one of them fails, the client is left with other
-partitions than intended, and nothing would tell it again.
+partitions than intended, and no later call would correct it.
 """
 
 from collections.abc import Iterable

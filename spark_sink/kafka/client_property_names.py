@@ -71,7 +71,7 @@ def kafka_python_config(kafka: Mapping[str, str]) -> dict[str, Any]:
 
 
 def why_unreachable(kafka: Mapping[str, str]) -> str:
-    """Explain why librdkafka cannot reach the brokers; unlike kafka-python it tells a refused password from silence.
+    """Explain why librdkafka cannot reach the brokers; it shows a refused password, which kafka-python does not.
 
     Returns:
         One clause, empty if the brokers answer.

@@ -1,6 +1,6 @@
 """Parquet files of the table as other engines write them: how to read their times, and to write their rows again.
 
-Spark stores a time as INT96 unless told otherwise, and its MERGE, UPDATE and OPTIMIZE rewrite our files so. INT96 has
+By default Spark stores a time as INT96, and its MERGE, UPDATE and OPTIMIZE rewrite our files in this form. INT96 has
 no zone. Arrow reads it in nanoseconds by default, which overflow after the year 2262 without an error.
 """
 

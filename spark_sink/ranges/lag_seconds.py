@@ -56,7 +56,7 @@ class UnreadAges:
         self._marks: dict[TopicPartition, list[Mark]] = {}
 
     def written(self, key: TopicPartition, offset: int, stamp_s: float) -> None:
-        """Take up the timestamp of a record; one that contradicts the ends that were observed is passed over.
+        """Use the timestamp of a record; a timestamp that contradicts the observed ends is ignored.
 
         Args:
             key: the record's partition.

@@ -12,7 +12,7 @@
 * `spark_offset_log`: the ranges of a batch, from Spark's offset log.
 * `spark_landing`: files written by Spark's own Parquet writer, in `foreachBatch`.
 * `batch_against_table`: decides which part of a batch is still to be committed (pure).
-* `foreach_batch_write`: tells a second write of a batch in `foreachBatch` from a replay (pure).
+* `foreach_batch_write`: distinguishes a second write of a batch in `foreachBatch` from a replay (pure).
 * `range_write`: a batch write outside of a stream: ranges in its options (pure).
 * `compare_and_swap`: reads the table, decides, commits, and retries on a conflict.
 * `quarantine`: the tables of bad records: their commits, replay and dead letters.

@@ -220,7 +220,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
         tables = _tables(self._options)
         tables.commit(offset, files, self.schema, batch, columns, write=write)
         tables.add_columns([message.wanted for message in landed if message.wanted])
-        # Where hundreds of tables come to their checkpoints at once, Arrow would keep what it took for reading them.
+        # If hundreds of tables reach their checkpoints at once, Arrow would keep the memory that it took to read them.
         pa.default_memory_pool().release_unused()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name

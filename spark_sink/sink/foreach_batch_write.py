@@ -1,4 +1,4 @@
-"""Tells a second write of a batch from a repetition of the first one. Pure.
+"""Distinguishes a second write of a batch from a repetition of the first one. Pure.
 
 `foreachBatch` may write a part of a batch, and then another part into the same table. After the first write the table's
 positions are past the batch, so the second one would look like a replay, and its rows would be lost. So each write
@@ -110,7 +110,7 @@ class BatchWrite:
 
 
 def part_of(files: Iterable[DataFile]) -> int:
-    """Return a number that tells the rows of these files from other rows of the batch, in whatever files they are.
+    """Return a number that distinguishes these files' rows from other rows of the batch, in whatever files they are.
 
     Two parts have no row in common, so their first offsets differ, or their partitions.
     """

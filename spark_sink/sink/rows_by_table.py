@@ -59,7 +59,7 @@ class Sorting:
         return {table: landing.close() for table, landing in self._landings.items()}
 
     def _by_table(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-        if not rows.num_rows:  # so it is with the bad rows of most batches
+        if not rows.num_rows:  # most batches have no bad rows
             return
         by_topic = RowsByTopic(rows)
         for table, topics in self._options.routes.by_table(by_topic.topics).items():

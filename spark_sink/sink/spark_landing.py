@@ -47,7 +47,7 @@ _SINKS: Final = {sink.name(): sink for sink in (DeltaExactlyOnceSink, IcebergExa
 _IS_BAD: Final = "azimuth_bad"
 _CODECS: Final = {"none": "uncompressed", "lz4": "lz4_raw"}  # Arrow's names and Spark's
 _SETTINGS: Final = {
-    # Without a sort of all rows by the column that tells bad ones apart: two open files a task.
+    # Without a sort of all rows by the column that marks bad ones: two open files a task.
     "spark.sql.maxConcurrentOutputFileWriters": "2",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.fieldId.write.enabled": "true",
@@ -197,7 +197,7 @@ class SparkLanding:
 
 
 def _columns(rows: "DataFrame", schema: pa.Schema) -> "DataFrame":
-    """Return the rows with the columns of the files, and with the column that tells bad rows apart if some may be."""
+    """Return the rows with the columns of the files, and with the column that marks bad rows if there may be some."""
     topic = _named("topic")
     bad = [_named(COLUMN).isNotNull().alias(_IS_BAD)] if COLUMN in rows.columns else []
     if bad:

@@ -127,7 +127,7 @@ def refuse_for_batch(options: SourceOptions) -> None:
 
 
 def refuse_recreated(now: Mapping[str, str], known: Mapping[str, str]) -> None:
-    """Refuse topics that are others than those whose offsets were fixed.
+    """Refuse topics that are not those whose offsets were fixed.
 
     Args:
         now: `<cluster id>/<topic id>` by topic.

@@ -38,7 +38,7 @@ def fixed_offsets(options: Mapping[str, str]) -> dict[str, str]:
 
     Args:
         options: of `spark.read.format("kafka-group")`. With `positions`, the address of a table, and `kafka.group.id`,
-            a partition begins where the group has come to in the table.
+            a partition begins at the group's position in the table.
 
     Returns:
         The same options with `subscribe`, `startingOffsets`, `endingOffsets` and `topicIds` in place of the options of

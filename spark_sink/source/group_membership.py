@@ -77,7 +77,7 @@ class KafkaMembership(PartitionOffsets):
         return True
 
     def begin_commit(self, positions: Mapping[TopicPartition, int]) -> Callable[[], bool]:
-        """Commit in a thread, because the logs may be asked for their ends meanwhile."""
+        """Commit in a thread, because the ends of the logs may be requested at the same time."""
         return self._commits.submit(self.commit, positions).result
 
     def leave(self) -> None:

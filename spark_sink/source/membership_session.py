@@ -71,8 +71,8 @@ class MembershipSession:
         self._pauses.close()
 
     def _end(self, _signal: int, _frame: FrameType | None) -> None:
-        # Spark closes the connection, upon which the reader leaves, and sends the signal twice within a millisecond:
-        # neither may interrupt the leave that the first of the three began.
+        # Spark closes the connection, at which the reader leaves, and sends the signal twice within a millisecond. The
+        # first of the three starts the leave, and the other two must not interrupt it.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if not self._closing:
             raise SystemExit(0)

@@ -60,7 +60,7 @@ class RegistryColumns:
         self._refused: pa.Schema | None = None
 
     def decoders(self, topics: Iterable[str]) -> Sequence[TopicsDecoder]:
-        """Return the decoder of one batch; the registry is asked once a minute, and waited for at most a second.
+        """Return the decoder of one batch; the registry is asked once a minute, and the wait is at most a second.
 
         A registry that does not answer changes nothing: the fields of a newer schema are unknown fields until it does.
         The same holds for a schema whose rows the tables would refuse.

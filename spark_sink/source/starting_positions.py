@@ -15,7 +15,7 @@ _log = structlog.get_logger("azimuth.source")
 
 
 class StartingPositions:
-    """Chooses the first offset to read of a partition that is newly assigned: of the table, else group, else options.
+    """Chooses the first offset to read of a newly assigned partition: from the table, else the group, else the options.
 
     Args:
         group: has the committed offsets, and the offsets of logs.

@@ -184,7 +184,7 @@ class BatchPlanner:
     def _committing(self, positions: Mapping[TopicPartition, int]) -> Iterator[None]:
         """Commit the positions that have changed while the caller waits for other answers.
 
-        If the caller fails, the commit is not waited for; the next trigger commits again.
+        If the caller fails, it does not wait for the commit; the next trigger commits again.
         """
         changed = {key: at for key, at in positions.items() if self._committed.get(key) != at}
         wait = self._group.begin_commit(changed) if changed else None

@@ -1,6 +1,6 @@
 """Launches Spark's JVM and Python while this process still loads its modules and asks brokers and tables.
 
-The JVM takes a second until it listens. If a check finds a fault, it ends without having said a word: nothing reads
+The JVM takes a second until it listens. If a check finds a fault, the JVM ends without any output: nothing reads
 what it writes to standard error until the checks have passed.
 """
 

@@ -153,7 +153,7 @@ def decode(uintptr_t address, Py_ssize_t length, int64_t begin, int64_t end, int
                     records[filled].timestamp = append_time if by_broker else records[filled].timestamp + base_time
                     records[filled].timestamp_type = by_broker
                     filled += 1
-            if not at[22] & CONTROL and place != batch_end:  # what follows the counted records would be passed over
+            if not at[22] & CONTROL and place != batch_end:  # otherwise bytes after the counted records would be lost
                 sound = False
             if not sound:
                 filled = before

@@ -123,9 +123,9 @@ class LeaderFetching:
     def topic_ids(self) -> set[tuple[str, str]]:
         """Return topics with their ids (KIP-516), as each broker that their records came from has them.
 
-        What was read by id has this id. Of the rest each broker is asked for the ids that it has now: it knows those of
-        its own logs, also if it is cut off from the others. Topics that are unknown now, or had no id in the plan, are
-        left out.
+        Topics that were read by id have this id. For the others each broker is asked for the ids that it has now: it
+        knows those of its own logs, also if it is cut off from other brokers. Topics that are unknown now, or had no id
+        in the plan, are left out.
 
         Raises:
             OSError: a broker does not answer, or is older than 2.8.
@@ -146,7 +146,7 @@ class LeaderFetching:
         return found
 
     def _as_planned(self, read: Collection[TopicPartition]) -> Leaders:
-        """Return what a broker says that accepts ids and epochs of these partitions."""
+        """Return the leaders of these partitions with the ids and epochs that their brokers have accepted."""
         leads = {key: self._leads[key] for key in read}
         return Leaders(
             {},
@@ -283,7 +283,7 @@ class LeaderFetching:
 
 
 def _answering(ready: selectors.BaseSelector, wait_s: float) -> Iterator[TaskBroker]:
-    """Wait for responses; yield their brokers, which are waited for no more.
+    """Wait for responses; yield their brokers, and stop waiting for them.
 
     Raises:
         TimeoutError: there is none.

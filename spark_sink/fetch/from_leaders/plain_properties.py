@@ -58,7 +58,7 @@ def bootstrap_addresses(properties: Mapping[str, object]) -> list[Address]:
 def bootstrap_order(addresses: Sequence[Address], failed: Mapping[Address, float]) -> list[Address]:
     """Return the servers at random, as librdkafka asks them, and last those that failed, the longest ago first.
 
-    Each task waits for a server that is silent, so one that was must not be the first again.
+    Each task waits for a silent server, so a server that did not answer must not be the first one again.
     """
     shuffled = random.sample(addresses, len(addresses))
     return sorted(shuffled, key=lambda one: failed.get(one, 0.0))

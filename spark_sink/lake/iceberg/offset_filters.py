@@ -13,7 +13,7 @@ _MOST = 256  # partitions in a filter: pyiceberg compares the bounds of each fil
 
 
 def not_below(ends: Mapping[TopicPartition, int]) -> expressions.BooleanExpression:
-    """Return a filter of all rows but those below an offset of their partition; at least one."""
+    """Return a filter of all rows except those below an offset of their partition; at least one offset."""
     found: expressions.BooleanExpression = _made.Not(
         _any_of([_of(key, _made.LessThan("offset", at)) for key, at in sorted(ends.items())])
     )

@@ -22,8 +22,8 @@ _name_of_day = times.to_human_day
 class AddFiles(_MergeAppendFiles):
     """Adds files, and merges the manifests of a partition spec once there are as many as the table's properties say.
 
-    In a merged manifest the files are in the order of their partitions, so files of one partition stand together,
-    whichever commits they came with. Manifests that are not merged stay as they are: a commit costs the same in an old
+    In a merged manifest the files are in the order of their partitions, so files of one partition are adjacent,
+    whatever commits added them. Manifests that are not merged stay as they are: a commit costs the same in an old
     table.
     """
 

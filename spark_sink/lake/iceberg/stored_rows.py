@@ -191,7 +191,7 @@ def quarantined_rows(
 def _few(tasks: "Iterable[FileScanTask]") -> "Iterator[list[FileScanTask]]":
     """Yield the files in groups that fit the memory together; a larger file is a group by itself.
 
-    So is the first file, because no row is there before all files of a group are read.
+    So is the first file, because rows are available only when all files of a group are read.
     """
     group: list[FileScanTask] = []
     size, most = 0, 1

@@ -7,8 +7,8 @@ where it stopped, and consumers with `isolation.level=read_committed` see each r
 A quarantine takes the records of a partition in the order of their offsets. So one offset a partition is enough.
 
 A dead letter is larger than its record, so the topic may refuse it. Then a stub without the value takes its place, and
-the others continue. A broker refuses a whole batch of records. So if no record of a refused batch must be too large by
-itself, the next attempt has smaller batches, in which large records are alone.
+the others continue. A broker refuses a whole batch of records. So if each record of a refused batch may be small
+enough by itself, the next attempt has smaller batches, in which large records are alone.
 """
 
 import contextlib
@@ -179,7 +179,7 @@ class DeadLetters:
         return len(stubs)
 
     def _as_large(self, letters: Sequence[Letter], refused: set[int]) -> set[int]:
-        """Return these letters and those that are at least as large; of compressed ones the size says nothing."""
+        """Return these letters and those that are at least as large; the size of compressed ones shows nothing."""
         if self._compressed:
             return refused
         least = min(wire_bytes(letters[number]) for number in refused)

@@ -77,11 +77,11 @@ def refuse_ahead(table: Table, quarantine: Table) -> Mapping[TopicPartition, int
         Positions of the table.
 
     Raises:
-        TableError: the quarantine has records that the table has not come to or is no quarantine, or one of them
-            cannot be read.
+        TableError: the quarantine has records beyond the table's positions or is not a quarantine, or one of the
+            two cannot be read.
     """
     # A rewind sets the table back before its quarantine. So the table is read before both: its next read notices a
-    # rewind in between, after which the quarantine that was read is that of an earlier past.
+    # rewind in between, after which the quarantine that was read is out of date.
     table.refresh()
     # The quarantine follows its table, so it is read first: the table must name all that the quarantine has.
     held = quarantine.refresh()
@@ -139,7 +139,7 @@ def add_those_left(
     *,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Add the same rows, and give up those that are gone; no other writer may be at work.
+    """Add the same rows, and give up those that are gone; no other writer may run.
 
     Raises:
         TableError: the quarantine refuses the rows, or another writer committed in between.

@@ -61,7 +61,7 @@ def lowest(
 
 
 def _fitting(ordered: pa.Table, limit_bytes: int | None) -> int:
-    """Return how many of the first records have at most so many bytes; at least one."""
+    """Return how many of the first records have at most this many bytes; at least one."""
     if limit_bytes is None:
         return len(ordered)
     sizes = [pc.fill_null(pc.binary_length(ordered.column(name)), 0).to_numpy() for name in ("key", "value")]

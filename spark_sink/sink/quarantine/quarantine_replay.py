@@ -220,7 +220,7 @@ def _keys(rows: pa.Table | pa.RecordBatch) -> list[_Key]:
 
 
 def _refuse_columns(good: pa.Table, schema: pa.Schema) -> None:
-    """Refuse a column that neither table nor quarantine has: its values would be lost without a word."""
+    """Refuse a column that neither table nor quarantine has: its values would be lost without a message."""
     if strange := [name for name in good.column_names if name not in {*schema.names, *SCHEMA.names}]:
         raise SchemaError(
             f"the repair handed on the column {strange[0]!r}, which the table lacks; it has {', '.join(schema.names)}"

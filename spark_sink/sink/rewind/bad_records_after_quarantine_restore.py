@@ -1,6 +1,6 @@
-"""Puts the bad records back that a RESTORE of the quarantine took.
+"""Puts back the bad records that a RESTORE of the quarantine removed.
 
-A RESTORE takes records back and leaves the positions, so no agent would read them again. The version before the first
+A RESTORE removes records and leaves the positions, so no agent would read them again. The version before the first
 RESTORE that no rewind has resolved has all of them, for every group; what writers added after it is added again.
 
     version 4       bad 1, 5

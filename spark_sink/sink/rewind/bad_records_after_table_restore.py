@@ -123,7 +123,7 @@ class _Past:
         return self.rewound and not self.unread
 
     def note_undone(self, entry: LogEntry) -> None:
-        """Process a commit whose rows a later RESTORE took back."""
+        """Process a commit whose rows a later RESTORE removed."""
         if self.rewound or not _is_rewind(entry, self.group):
             return
         for key, at in _changed_from(entry, self.group).items():

@@ -57,7 +57,7 @@ def rewind(
 ) -> Sequence[Rewound]:
     """Set positions that are ahead of the rows back, and remove later records from the quarantine.
 
-    Bad records that a RESTORE of the quarantine took are put back. Stop the agents first: a commit in between fails
+    Bad records that a RESTORE of the quarantine removed are put back. Stop the agents first: a commit in between fails
     this call.
 
     Args:

@@ -1,6 +1,6 @@
 """Sets the positions of an Iceberg table back to what its rows hold, after a rollback or a delete of rows.
 
-A rollback takes rows back and leaves the properties, so the positions of all groups are ahead of the rows. One commit
+A rollback removes rows and leaves the properties, so the positions of all groups are ahead of the rows. One commit
 sets all of them, on top of the snapshot whose rows were read:
 
 1. The quarantine gets the bad records that commits have named, and a mark. A writer that named some and was stopped
@@ -9,7 +9,7 @@ sets all of them, on top of the snapshot whose rows were read:
 3. The quarantine loses the records from the new positions on: the agents read them again.
 
 After a crash before the second step the table is as it was. After a crash before the third step the quarantine is
-ahead of its table. The sink refuses this state, and the next rewind completes it: it leaves the positions then.
+ahead of its table. The sink refuses this state, and the next rewind completes it, and does not change the positions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,7 +76,7 @@ def rewind_iceberg(
 
     Args:
         table: address of the table.
-        group: the consumer group; the positions of all groups are set, so it may only name the only one.
+        group: the consumer group; the positions of all groups are set, so it can only name the single group of a table.
         storage: options of the catalog.
         apply: write the change; otherwise only report it.
         tell: is called with a sentence about each change of the quarantine, once it is made.

@@ -86,7 +86,7 @@ def query(found: Union, sql: str, copied: Callable[[int], None] = lambda _: None
 
 
 def _checked(rows: pa.RecordBatchReader, found: Union) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of the result, which DuckDB computes meanwhile; Arrow has errors of its own for DuckDB's."""
+    """Yield the batches of the result while DuckDB computes it; Arrow replaces DuckDB's errors by its own."""
     try:
         yield from rows
     except (OSError, pa.ArrowException) as error:
