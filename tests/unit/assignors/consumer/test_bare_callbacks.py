@@ -23,7 +23,7 @@ from tests.unit.assignors.consumer.bare_bench import (
 
 
 def callbacks_of_a_subscription(bench: Bench) -> Any:  # noqa: ANN401 -- as above
-    """Assigned in any order, revoked by unsubscribe, assigned again, revoked by close; a commit in on_revoke is kept."""
+    """Assigned in any order, revoked by unsubscribe, and both again by close; a commit in on_revoke is kept."""
     seen: list[Any] = []
 
     def revoked(one: Any, partitions: Any) -> None:  # noqa: ANN401 -- either kind

@@ -25,7 +25,7 @@ def chosen(bench: Bench, config: dict[str, Any], choose: Choose, records: int, *
 
     one = bench.make(**config, **more)
     one.subscribe(
-        ["t"], on_assign=on_assign, on_revoke=lambda own, p: revoked.append([plain(p), plain(own.assignment())])
+        ["t"], on_assign=on_assign, on_revoke=lambda own, p: revoked.append([sorted(plain(p)), plain(own.assignment())])
     )
     until = time.monotonic() + 20
     first: list[Any] = []

@@ -80,7 +80,7 @@ def _heartbeats_refused(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     lost: list[Any] = []
     assigned: list[Any] = []
     one, _ = bench.joined(
-        on_assign=lambda _, partitions: assigned.append(plain(partitions)),
+        on_assign=lambda _, partitions: assigned.append(sorted(plain(partitions))),
         on_lost=lambda _, partitions: lost.append(sorted(found.partition for found in partitions)),
         **SHORT,
     )
