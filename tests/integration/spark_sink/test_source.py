@@ -196,7 +196,7 @@ def test_a_batch_is_read_without_a_group(
         asked.load().write.format("delta-exactly-once").options(path=str(pipeline.root)).mode("append").save()
 
 
-@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
 def test_a_batch_is_written_once_with_the_offsets_of_its_read(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession, kind: str
 ) -> None:
