@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from spark_sink.demo.cluster import Cluster
+from spark_sink.lake.iceberg.catalogs import open_catalog
 from tests.integration.spark_sink.conftest import MakeTopic
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -18,8 +20,20 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 README = Path(__file__).parents[3] / "README.md"
 
 
+def _iceberg(root: Path) -> dict[str, str]:
+    """What the README says to change for a table in Iceberg."""
+    catalog = f'.option("catalog.warehouse", "{root / "warehouse"}")'
+    return {
+        "DeltaExactlyOnceSink": "IcebergExactlyOnceSink",
+        '"delta-exactly-once"': '"iceberg-exactly-once"',
+        '.option("positions", table)': f'.option("positions", "iceberg://lake.raw.flights"){catalog}',
+        '.option("path", table)': f'.option("path", "lake.raw.flights"){catalog}',
+    }
+
+
+@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=pytest.mark.matrix)])
 def test_the_snippet_of_the_readme_runs_through_spark_connect(
-    cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path
+    cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path, kind: str
 ) -> None:
     """Only the session differs; the formats are registered in the server, which then runs source and sink."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio, grpcio-status and googleapis-common-protos")
@@ -37,6 +51,7 @@ def test_the_snippet_of_the_readme_runs_through_spark_connect(
         r'r"flights\..*"': repr(re.escape(name)),
         '"ingest"': repr(name),
         "/tmp/azimuth": str(tmp_path),  # noqa: S108 -- the README's
+        **(_iceberg(tmp_path) if kind == "iceberg" else {}),
     }
     for old, new in changed.items():
         assert old in snippet
@@ -53,5 +68,14 @@ def test_the_snippet_of_the_readme_runs_through_spark_connect(
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "pyspark.sql.connect.session" in done.stdout
-    rows = DeltaTable(str(tmp_path / "flights")).to_pyarrow_table(columns=["partition", "offset"]).to_pylist()
-    assert sorted((row["partition"], row["offset"]) for row in rows) == [(n, at) for n in range(2) for at in range(5)]
+    assert sorted(_keys(tmp_path, kind)) == [(n, at) for n in range(2) for at in range(5)]
+
+
+def _keys(root: Path, kind: str) -> Iterator[tuple[int, int]]:
+    if kind == "iceberg":
+        found = open_catalog("lake", {"catalog.warehouse": str(root / "warehouse")}).load_table(("raw", "flights"))
+        rows = found.scan(selected_fields=("partition", "offset")).to_arrow()
+    else:
+        rows = DeltaTable(str(root / "flights")).to_pyarrow_table(columns=["partition", "offset"])
+    for row in rows.to_pylist():
+        yield row["partition"], row["offset"]
