@@ -127,8 +127,9 @@ docs: $(READY) ## build the documentation into build/site, warnings are errors
 manifests: $(READY) ## write deploy/manifests from the Helm chart's examples
 	@$(BIN)/python -m tests.unit.deploy.chart
 
-bench: $(READY) ## measure beside the peers; write build/bench/<area>.json
+bench: $(READY) ## measure beside the peers; write build/bench/<area>.json; print each figure beside its bar
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks
+	-@$(BIN)/python -m tests.benchmarks.bars
 
 bench-check: $(READY) ## print each figure of make bench beside its bar; fails below one, with ALL=1 also where one was not measured
 	@$(BIN)/python -m tests.benchmarks.bars $(if $(ALL),--all)
