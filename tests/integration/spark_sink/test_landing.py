@@ -77,7 +77,7 @@ def _start_without_filter(spark: SparkSession, settings: AgentSettings) -> Strea
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("form", ["delta", "iceberg"])
+@pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.matrix)])
 def test_spark_counts_the_records_that_its_tasks_land(  # noqa: PLR0913, PLR0917 -- fixtures
     spark: SparkSession, cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path, form: str
 ) -> None:

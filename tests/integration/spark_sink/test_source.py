@@ -141,7 +141,7 @@ def test_available_now_reads_everything_once_and_a_restart_goes_on(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["delta", "iceberg"])
+@pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.matrix)])
 def test_foreach_batch_writes_a_batch_once_whose_function_failed(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession, form: str
 ) -> None:
@@ -196,7 +196,7 @@ def test_a_batch_is_read_without_a_group(
         asked.load().write.format("delta-exactly-once").options(path=str(pipeline.root)).mode("append").save()
 
 
-@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=[pytest.mark.slow, pytest.mark.matrix])])
 def test_a_batch_is_written_once_with_the_offsets_of_its_read(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession, kind: str
 ) -> None:

@@ -165,7 +165,9 @@ def test_spark_writes_the_rows_that_python_writes(pipeline: Pipeline, format_: s
         assert min(one["min.timestamp"] for one in actions) == pc.min(found.column("timestamp")).as_py()
 
 
-@pytest.mark.parametrize("format_", ["delta-exactly-once", "iceberg-exactly-once"])
+@pytest.mark.parametrize(
+    "format_", ["delta-exactly-once", pytest.param("iceberg-exactly-once", marks=pytest.mark.matrix)]
+)
 def test_a_batch_whose_function_fails_after_the_commit_is_written_once(pipeline: Pipeline, format_: str) -> None:
     """Spark calls the function again with the same batch; a second call in one run is refused."""
     pipeline.fill(range(60))
