@@ -235,9 +235,8 @@ class CommitQueue:
         except BaseException as unexpected:  # noqa: BLE001 -- raised where the answer is read
             error = unexpected
         if error is None:
-            self._committed.update(merged)
+            self.note(merged)
             self._accepted.update(merged)
-            self._of_group.update(merged)
         else:  # the coordinator may have stored these, although its answer was lost
             self._commit_again(merged)
         for one in requests:

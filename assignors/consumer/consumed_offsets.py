@@ -71,12 +71,11 @@ class Progress:
                 KafkaError._INVALID_ARG,  # noqa: SLF001 -- librdkafka's own code
             )
         wanted = self.to_commit(message, listed)
-        backward = {key_of(one) for one in listed or [] if one.offset < 0}
-        for key in (wanted.keys() | backward) - self._fetching.partitions:
+        last = {key_of(one): one.offset for one in listed or []}
+        for key in (wanted.keys() | last.keys()) - self._fetching.partitions:
             said = f"{key[0]!r} partition {key[1]} is not assigned: nothing was stored"
             raise NotOwnedConsumerError(said, self._fetching.code_unless_assigned(key))
-        self.forget(backward)  # as in librdkafka
-        last = {key_of(one): one.offset for one in listed or []}
+        self.forget([key for key, offset in last.items() if offset < 0])  # as in librdkafka
         self._stored |= {key: offset for key, offset in wanted.items() if last.get(key, 0) >= 0}
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:

@@ -280,10 +280,9 @@ class LeaderWatcher:
         except MetadataError as error:
             self._warn(str(error))
             return False
-        if not blocks:
-            self._read_racks(found, max(timeout_s - (monotonic() - began), _RACKS_AT_LEAST_S))
-        elif not self._racks_failed:
-            self._read_racks(found, max(timeout_s - (monotonic() - began), 0.0))
+        if not (blocks and self._racks_failed):
+            least_s = 0.0 if blocks else _RACKS_AT_LEAST_S
+            self._read_racks(found, max(timeout_s - (monotonic() - began), least_s))
         self._read_at = now = monotonic()
         if lists:
             self._listed, self._listed_at = found, now

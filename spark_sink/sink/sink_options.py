@@ -19,7 +19,8 @@ _PROPERTY = "tableproperty."
 _VECTORS = "delta.enableDeletionVectors"
 # A quarantine is never append-only: a replay takes records out, and a rewind those that will be read again.
 _APPEND_ONLY = "delta.appendOnly"
-_NEEDED = ("path", "kafka.group.id", "checkpointLocation")
+_NEEDED = ("path", "kafka.group.id")
+_NEEDED_BY_STREAMS = (*_NEEDED, "checkpointLocation")
 _KNOWN = frozenset(
     {
         "agent",
@@ -82,7 +83,7 @@ class SinkOptions:
         given = {name.lower(): value for name, value in options.items()}
         iceberg = _is_iceberg(given)
         sink = f"{ICEBERG_FORMAT if iceberg else DELTA_FORMAT}-exactly-once"
-        for name in _NEEDED if stream else _NEEDED[:-1]:
+        for name in _NEEDED_BY_STREAMS if stream else _NEEDED:
             if not given.get(name.lower()):
                 raise OptionError(f"{sink} needs the option {name!r}")
         for name in given:

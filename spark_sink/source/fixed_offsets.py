@@ -12,21 +12,7 @@ from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.source.batch_reader import batch_ranges, refuse_for_batch
 
 _POSITIONS = "positions"
-_REPLACED = frozenset(
-    {
-        "endingoffsets",
-        "endingoffsetsbytimestamp",
-        "endingtimestamp",
-        _POSITIONS,
-        "startingoffsets",
-        "startingoffsetsbytimestamp",
-        "startingoffsetsbytimestampstrategy",
-        "startingtimestamp",
-        "subscribe",
-        "subscribepattern",
-        TOPIC_IDS.lower(),
-    }
-)
+_REPLACED = ("ending", _POSITIONS, "starting", "subscribe", TOPIC_IDS.lower())  # beginnings of names, in lower case
 
 
 def fixed_offsets(options: Mapping[str, str]) -> dict[str, str]:
@@ -100,7 +86,7 @@ def with_offsets(options: Mapping[str, str], offset: Offset) -> dict[str, str]:
         begins.setdefault(one.topic, {})[str(one.partition)] = one.begin
         ends.setdefault(one.topic, {})[str(one.partition)] = one.end
     return {
-        **{name: value for name, value in options.items() if name.lower() not in _REPLACED},
+        **{name: value for name, value in options.items() if not name.lower().startswith(_REPLACED)},
         "subscribe": ",".join(begins),
         "startingOffsets": json.dumps(begins),
         "endingOffsets": json.dumps(ends),
