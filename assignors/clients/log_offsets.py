@@ -32,6 +32,11 @@ class OffsetWithMetadata(NamedTuple):
     metadata: str
     leader_epoch: int = -1
 
+    @classmethod
+    def of(cls, offset: "Offset") -> "OffsetWithMetadata":
+        """Return the offset with its metadata, empty for a number alone."""
+        return offset if isinstance(offset, OffsetWithMetadata) else cls(offset, "")
+
 
 Offset = int | OffsetWithMetadata
 

@@ -125,7 +125,7 @@ class CommitQueue:
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
         """Return these without the offsets that this queue has committed last, whatever their metadata is."""
         done = self._committed
-        return {key: at for key, at in offsets.items() if key not in done or _number(done[key]) != _number(at)}
+        return {key: at for key, at in offsets.items() if key not in done or _differ(done[key], at)}
 
     def ahead(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
         """Return the offsets that are not behind the group's, as some are after a seek back: progress moves none back.
@@ -258,15 +258,11 @@ class CommitQueue:
 
 def _is_behind(one: Offset, other: Offset) -> bool:
     """Compare as librdkafka: the newer leader's epoch is ahead (KIP-320), and the number where one is unknown."""
-    epochs = _epoch(one), _epoch(other)
-    if min(epochs) >= 0 and epochs[0] != epochs[1]:
-        return epochs[0] < epochs[1]
-    return _number(one) < _number(other)
+    this, that = OffsetWithMetadata.of(one), OffsetWithMetadata.of(other)
+    if min(this.leader_epoch, that.leader_epoch) >= 0 and this.leader_epoch != that.leader_epoch:
+        return this.leader_epoch < that.leader_epoch
+    return this.offset < that.offset
 
 
-def _epoch(offset: Offset) -> int:
-    return offset.leader_epoch if isinstance(offset, OffsetWithMetadata) else -1
-
-
-def _number(offset: Offset) -> int:
-    return offset.offset if isinstance(offset, OffsetWithMetadata) else offset
+def _differ(one: Offset, other: Offset) -> bool:
+    return OffsetWithMetadata.of(one).offset != OffsetWithMetadata.of(other).offset

@@ -119,10 +119,7 @@ def offset_of(partition: KafkaPartition) -> Offset:
 
 def kafka_partitions(offsets: Mapping[TopicPartition, Offset]) -> list[KafkaPartition]:
     """Return offsets as confluent-kafka's objects, in the order in which librdkafka reports a commit."""
-    return [
-        _partition(key, at if isinstance(at, OffsetWithMetadata) else OffsetWithMetadata(at, ""))
-        for key, at in sorted(offsets.items())
-    ]
+    return [_partition(key, OffsetWithMetadata.of(at)) for key, at in sorted(offsets.items())]
 
 
 def _partition(key: TopicPartition, at: OffsetWithMetadata) -> KafkaPartition:
@@ -145,7 +142,7 @@ def with_offsets(asked: Sequence[KafkaPartition], found: Mapping[TopicPartition,
 
 def _noted(offset: Offset, asked: KafkaPartition) -> Offset:
     metadata = getattr(asked, "metadata", None)
-    found = offset if isinstance(offset, OffsetWithMetadata) else OffsetWithMetadata(offset, "")
+    found = OffsetWithMetadata.of(offset)
     return found._replace(metadata=str(metadata)) if metadata and not found.metadata else found
 
 

@@ -15,6 +15,7 @@ from assignors.clients.received_traffic import ReceivedTraffic
 from assignors.consumer import split_configuration
 from assignors.consumer.broker_queries import BrokerQueries
 from assignors.consumer.cancelled_reads import AwaitedTake
+from assignors.consumer.chosen_assignors import assignors_with_rack
 from assignors.consumer.client_callbacks import OwnedCallbacks
 from assignors.consumer.commit_queue import CommitQueue, CommitTimeout
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
@@ -31,8 +32,6 @@ from assignors.consumer.rebalance_handling import Membership
 from assignors.consumer.received_bytes import ReceivedBytes
 from assignors.consumer.record_steps import RecordSteps
 from assignors.consumer.subscription import Subscription
-from assignors.errors import MembershipError
-from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRoundRobinAssignor
 from assignors.settings.mistyped_names import proposal
 
 _FOREVER_S = 1e9
@@ -142,7 +141,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         )
         self._membership = Membership(
             self._config,
-            assignors=_with_rack(assignors, self._config.member.get("client_rack")),
+            assignors=assignors_with_rack(assignors, self._config.member.get("client_rack")),
             fetching=self._fetching,
             progress=self._progress,
             commits=self._commits,
@@ -366,40 +365,3 @@ def _refuse_misspelt(more: Mapping[str, Any]) -> None:
     for name in more:
         if "." not in name and (proposed := proposal(name, _ARGUMENTS)) is not None:
             raise ArgumentError(f"{name}=...: GroupConsumer has no such argument; {proposed}")
-
-
-def _with_rack(assignors: Sequence[AbstractPartitionAssignor] | None, rack: Any) -> list[AbstractPartitionAssignor]:  # noqa: ANN401 -- a setting
-    if assignors is not None and (isinstance(assignors, str) or not isinstance(assignors, Sequence)):
-        raise ArgumentError(f"assignors={assignors!r}: need a list, as [HRWAssignor()]")
-    if assignors is not None and not assignors:
-        raise ArgumentError(
-            "assignors=[] is empty: need one or more, or leave it out for [HRWAssignor(cooperative=True)]"
-        )
-    given = list(assignors or [HRWAssignor(cooperative=True)])
-    for one in given:
-        if not (isinstance(one, AbstractPartitionAssignor) or callable(one)):
-            raise ArgumentError(f"assignors=[{one!r}]: need assignors, as [HRWAssignor()]")
-    # kafka-python also takes classes, and would make assignors of them that do not know the rack.
-    found = [one if isinstance(one, AbstractPartitionAssignor) else _made(one) for one in given]
-    if rack:
-        for one in found:
-            if isinstance(one, HRWAssignor | ShuffledRoundRobinAssignor):
-                _use_rack(one, str(rack))
-    return found
-
-
-def _made(kind: Callable[[], Any]) -> AbstractPartitionAssignor:
-    try:
-        found = kind()
-    except TypeError as error:
-        raise ArgumentError(f"assignors=[{kind!r}]: it cannot be made without arguments ({error})") from error
-    if not isinstance(found, AbstractPartitionAssignor):
-        raise ArgumentError(f"assignors=[{kind!r}]: it makes {found!r}, which is no assignor")
-    return found
-
-
-def _use_rack(assignor: HRWAssignor | ShuffledRoundRobinAssignor, rack: str) -> None:
-    try:
-        assignor.use_rack(rack)
-    except MembershipError as error:
-        raise ArgumentError(str(error)) from error

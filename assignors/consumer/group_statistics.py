@@ -58,7 +58,7 @@ class GroupStatistics:
 
     def _set(self, one: dict[str, Any], kind: str, offset: Offset | None, lag: str) -> None:
         at = OFFSET_INVALID if offset is None else offset
-        known = at if isinstance(at, OffsetWithMetadata) else OffsetWithMetadata(at, "")
+        known = OffsetWithMetadata.of(at)
         one[f"{kind}_offset"] = known.offset
         one[f"{kind}_leader_epoch"] = known.leader_epoch
         # The report may be older than the offset, and its end of the log before that.

@@ -62,8 +62,7 @@ class StoredOffsets:
         if key not in self._starts:
             return False
         start, _ = self._starts[key]
-        number = position.offset if isinstance(position, OffsetWithMetadata) else position
-        return number is None or number == self._number(key, start)
+        return position is None or OffsetWithMetadata.of(position).offset == self._number(key, start)
 
     def _number(self, key: TopicPartition, start: int) -> int:
         return self._watermarks(key)[0] if start == OFFSET_BEGINNING else start

@@ -100,7 +100,7 @@ class FencedCommits(LogOffsets):
 
 
 def _with_metadata(at: Offset) -> Any:  # noqa: ANN401 -- kafka-python is untyped
-    return OffsetAndMetadata(*(at if isinstance(at, OffsetWithMetadata) else OffsetWithMetadata(at, "")))
+    return OffsetAndMetadata(*OffsetWithMetadata.of(at))
 
 
 def _passes(error: KafkaError) -> bool:

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError
 from producer.clients.configured_policy import with_default
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.stalled_partitions import StalledPartitions
+from producer.clients.wire_bytes_by_zone import WireBytesByZone
 from producer.errors import PolicyError
 from producer.metadata_requests import Topology
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -32,8 +33,7 @@ class Statistics:
         self._watcher = watcher
         self._topology = topology
         self._lock = threading.Lock()
-        self._sent: dict[str, int] = {}
-        self._sent_seen: dict[int, int] = {}
+        self._wire = WireBytesByZone()
         self._seen: dict[tuple[str, int], Count] = {}
         self._topics: dict[tuple[str, str], Count] = {}
         self._unshared: dict[str, int] = {}
@@ -82,9 +82,8 @@ class Statistics:
         report = json.loads(text)
         brokers = [broker for broker in report["brokers"].values() if broker["nodeid"] >= 0]
         down = {broker["nodeid"] for broker in brokers if broker["state"] != "UP"}
+        self._wire.update(((broker["nodeid"], broker["txbytes"]) for broker in brokers), self._topology.racks)
         with self._lock:
-            for broker in brokers:
-                self._add_sent(broker["nodeid"], broker["txbytes"])
             for topic, about in report["topics"].items():
                 self._book(topic, about)
         written_at = report["ts"] / 1e6  # librdkafka's clock is the monotonic one
@@ -97,16 +96,6 @@ class Statistics:
                     topic, queues(about["partitions"], down, self._topics_in_use.policy.batch_bytes, stalled)
                 )
 
-    def _add_sent(self, broker: int, now: int) -> None:
-        """Add what a broker got since the last report to its zone; later changes of its rack move no bytes.
-
-        librdkafka forgets a broker while the metadata lacks it, and then counts from 0.
-        """
-        before = self._sent_seen.get(broker, 0)
-        self._sent_seen[broker] = now
-        zone = self._topology.racks.get(broker) or UNKNOWN
-        self._sent[zone] = self._sent.get(zone, 0) + (now - before if now >= before else now)
-
     def _book(self, topic: str, about: Mapping[str, Any]) -> None:
         """Divide the compressed bytes of the topic's batches among the zones of its records."""
         fresh: dict[str, Count] = {}
@@ -114,7 +103,7 @@ class Statistics:
             place = topic, int(number)
             now = Count(one["txmsgs"], one["txbytes"])
             before = self._seen.get(place, Count())
-            if now.records < before.records:  # as in `_add_sent`: the topic was recreated
+            if now.records < before.records:  # the topic was recreated, so librdkafka counts from 0
                 before = Count()
             if now.records > before.records:
                 self._seen[place] = now
@@ -141,7 +130,12 @@ class Statistics:
             if not self._interval_s:
                 return traffic
             # Empty before the first report: an estimate before compression would be larger than the first figures.
-            return replace(traffic, wire_bytes=dict(self._sent), wire_topics=dict(self._topics), wire_estimated=False)
+            return replace(
+                traffic,
+                wire_bytes=self._wire.update((), self._topology.racks),
+                wire_topics=dict(self._topics),
+                wire_estimated=False,
+            )
 
 
 def with_async_callbacks(statistics: Statistics, config: Mapping[str, Any]) -> dict[str, Any]:

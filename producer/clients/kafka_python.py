@@ -14,7 +14,8 @@ from kafka.partitioner import Partitioner
 from kafka.producer.record_accumulator import RecordAccumulator
 from kafka.structs import TopicPartition
 
-from producer.clients.wire_bytes import WireTotals, WireZones
+from producer.clients.kafka_python_wire_bytes import WireTotals
+from producer.clients.wire_bytes_by_zone import WireBytesByZone
 from producer.decisions.application_partitioner import Choose
 from producer.decisions.producer_settings import ZonePolicy, key_rules, need_number, zone_order
 from producer.decisions.record_bytes import headers_length
@@ -93,7 +94,8 @@ class AZAwarePartitioner(Partitioner):
         self._refresh_s = refresh_s
         self._seen_topics: dict[str, _SeenTopic] = {}
         self._ask_at = 0.0
-        self._wire: WireZones | None = None
+        self._wire_totals: WireTotals | None = None
+        self._wire_zones = WireBytesByZone()
         self._accumulator: Callable[[], RecordAccumulator | None] = lambda: None
         self._racks: dict[int, str | None] = {}
         self._hinted: object = None
@@ -218,7 +220,7 @@ class AZAwarePartitioner(Partitioner):
 
         untyped.send = weighed
         self._accumulator = weakref.ref(producer._accumulator)  # noqa: SLF001 - no public name shows the queue
-        self._wire = WireZones(WireTotals(producer._metrics))  # noqa: SLF001 - the public view has rates only, which forget
+        self._wire_totals = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
 
     def _count_headers(self, future: Any, size: int, *, keyed: bool) -> None:  # noqa: ANN401 - untyped there
         place = getattr(getattr(future, "_produce_future", None), "topic_partition", None)
@@ -238,7 +240,8 @@ class AZAwarePartitioner(Partitioner):
         return self._topics_in_use.traffic(self._wire_bytes())
 
     def _wire_bytes(self) -> dict[str, int]:
-        return self._wire.take(self._racks) if self._wire else {}
+        totals = self._wire_totals
+        return self._wire_zones.update(totals.by_node().items(), self._racks) if totals else {}
 
     def _read_metadata(self, topic: str, cluster: ClusterMetadata) -> "_SeenTopic":
         metadata = cluster._partitions  # noqa: SLF001 - leaders without a copy per record

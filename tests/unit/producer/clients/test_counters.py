@@ -246,14 +246,14 @@ def test_reports_are_taken_from_a_producer_that_loads_no_topic(
     producer = AZAwareProducer(fast, refresh_s=0.1)
     if sends:
         producer.produce(TOPIC, b"v", partition=0)
-    wait_until(lambda: producer._statistics._sent)
+    wait_until(lambda: producer.traffic().wire_bytes)
     producer.close()
 
     async def run() -> None:
         async with AZAwareAIOProducer(fast, refresh_s=0.1) as aio:
             if sends:
                 await aio.produce(TOPIC, b"v", partition=0)
-            while not aio._statistics._sent:  # noqa: ASYNC110 - the other thread knows no event
+            while not aio.traffic().wire_bytes:  # noqa: ASYNC110 - the other thread knows no event
                 await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(run(), 120))

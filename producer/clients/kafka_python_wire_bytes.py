@@ -1,15 +1,11 @@
-"""kafka-python's bytes on the wire since the start, by broker and by zone."""
+"""kafka-python's bytes on the wire since the start, by broker."""
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 from kafka.metrics import KafkaMetric, Metrics
 from kafka.metrics.metrics_reporter import AbstractMetricsReporter
 from kafka.metrics.stats import Total
-
-from producer.decisions.leader_locality import Racks
-from producer.traffic_cost import UNKNOWN
 
 _GROUP = "producer-node-metrics.node-"
 
@@ -61,29 +57,3 @@ class WireTotals(AbstractMetricsReporter):
             broker = int(node) if node.isdigit() else -1
             sent[broker] = sent.get(broker, 0) + int(total.measure(None, None))
         return sent
-
-
-class WireZones:
-    """Adds bytes to the zone that their broker has when they are taken, so that no later change of a rack moves them.
-
-    Args:
-        totals: bytes by broker.
-
-    Contract: may be called from any thread.
-    """
-
-    def __init__(self, totals: WireTotals) -> None:
-        self._totals = totals
-        self._taken: dict[int, int] = {}
-        self._zones: dict[str, int] = {}
-        self._lock = threading.Lock()
-
-    def take(self, racks: Racks) -> dict[str, int]:
-        """Add the bytes since the last call to the zones of their brokers, and return the bytes of each zone."""
-        with self._lock:
-            for broker, sent in self._totals.by_node().items():
-                fresh = sent - self._taken.get(broker, 0)
-                self._taken[broker] = sent
-                zone = racks.get(broker) or UNKNOWN
-                self._zones[zone] = self._zones.get(zone, 0) + fresh
-            return dict(self._zones)

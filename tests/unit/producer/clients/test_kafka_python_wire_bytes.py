@@ -8,7 +8,7 @@ from kafka.metrics import KafkaMetric, Metrics
 from kafka.metrics.stats import Rate
 
 from producer import AZAwarePartitioner
-from producer.clients.wire_bytes import WireTotals
+from producer.clients.kafka_python_wire_bytes import WireTotals
 from tests.unit.producer.clients.test_kafka_python import choose, metadata
 
 LIMIT_S = 10.0
