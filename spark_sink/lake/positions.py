@@ -184,7 +184,7 @@ def _of_table(address: str, one: str, group: str, storage: Storage) -> dict[Topi
     else:
         found = parse_positions(transactions(one, storage), group)
     if PLACEHOLDER not in address:
-        return found
+        return dict(found)
     whole = address if is_iceberg(address) else table_uri(address)
     return {key: at for key, at in found.items() if with_name(whole, PLACEHOLDER, key.topic) == one}
 
