@@ -221,8 +221,8 @@ def transactions(table: str, storage_options: Storage | None = None) -> dict[str
     uri = table_uri(table)
     key = uri, tuple(sorted((storage_options or {}).items()))
     with _LOCK:
-        if key not in _LOGS:
-            _LOGS[key] = _SharedLog(TransactionLog(uri, storage_options, operations=False))
-        shared = _LOGS[key]
+        shared = _LOGS.get(key)
+        if shared is None:
+            shared = _LOGS.setdefault(key, _SharedLog(TransactionLog(uri, storage_options, operations=False)))
     with shared.lock:
         return dict(shared.log.refresh())
