@@ -39,7 +39,7 @@ $(VENV)/.packages $(VENV43)/.packages:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@echo "making $(@D) from $<"
 	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $< || { rm -rf $(@D); echo "the packages could not be installed: is a package index reachable? run make again when it is" >&2; exit 2; }
+	@$(@D)/bin/pip install $$([ -t 1 ] || echo --quiet) --disable-pip-version-check --require-hashes -r $< || { rm -rf $(@D); echo "the packages could not be installed: is a package index reachable? run make again when it is" >&2; exit 2; }
 	@touch $@
 
 # Where there is a C compiler, this compiles the hot paths of consumer, producer and source; where there is none, it says so and goes on.
@@ -49,7 +49,10 @@ $(READY) $(READY43): hatch_build.py assignors/consumer/quick_step_compiled.pyx p
 		producer/partitioning/produce_compiled.pyx spark_sink/fetch/copy_compiled.pyx spark_sink/fetch/from_leaders/batch_decoder_compiled.pyx \
 		$(wildcard spark_sink/formats/json_compiled*.p[yx][xi])
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@if command -v java >/dev/null; then $(@D)/bin/azimuth prepare || echo "without it agents start in twice the time; azimuth prepare makes it later" >&2; fi
+	@if command -v java >/dev/null; then \
+		$(@D)/bin/python -c 'import sys; from spark_sink.demo.cluster.kafka_jars import fetch; sys.exit(fetch())' & \
+		$(@D)/bin/azimuth prepare || echo "without it agents start in twice the time; azimuth prepare makes it later" >&2; \
+		wait; fi
 	@touch $@
 
 demo: $(READY) ## run the whole pipeline on a three-zone Kafka, with a report in build/demo

@@ -1,10 +1,13 @@
 """Resolves the broker's jars once into a cache."""
 
+import contextlib
 import subprocess
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from spark_sink.agent.start.java_command import CACHE_VARIABLE, cache_directory
+from spark_sink.agent.start.java_command import CACHE_VARIABLE, cache_directory, find_java
 from spark_sink.errors import ClusterError
 
 KAFKA_VERSION = "4.3.0"
@@ -21,8 +24,16 @@ _IVY_FILE = f"""<ivy-module version="2.0">
 """
 
 
-def resolve_jars(java: str) -> Path:
+_MEGABYTES = 45  # of the jars, about
+_LOOK_S = 2.0
+
+
+def resolve_jars(java: str, report: Callable[[str], None] = lambda _: None) -> Path:
     """Return the folder of the broker's jars; only the first call downloads them.
+
+    Args:
+        java: the command that runs Ivy.
+        report: called with a line about the progress every two seconds of a download.
 
     Raises:
         ClusterError: pyspark is missing, the jars cannot be downloaded, or the cache cannot be written.
@@ -30,7 +41,7 @@ def resolve_jars(java: str) -> Path:
     folder = cache_directory() / f"kafka-{KAFKA_VERSION}"
     try:
         if not folder.is_dir():
-            _resolve_into(folder, java)
+            _resolve_into(folder, java, report)
     except OSError as error:
         raise ClusterError(
             f"the jars of Kafka {KAFKA_VERSION} cannot be kept in {folder.parent} ({error.strerror}): "
@@ -39,11 +50,11 @@ def resolve_jars(java: str) -> Path:
     return folder
 
 
-def _resolve_into(folder: Path, java: str) -> None:
+def _resolve_into(folder: Path, java: str, report: Callable[[str], None]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Resolved into a temporary folder and renamed at the end, so that an interrupted download leaves no partial folder.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="resolving-") as work:
-        _run_ivy(java, Path(work))
+        _run_ivy(java, Path(work), report)
         try:
             (Path(work) / "jars").rename(folder)
         except OSError:
@@ -51,21 +62,37 @@ def _resolve_into(folder: Path, java: str) -> None:
                 raise
 
 
-def _run_ivy(java: str, work: Path) -> None:
+def _run_ivy(java: str, work: Path, report: Callable[[str], None]) -> None:
     (work / "ivy.xml").write_text(_IVY_FILE)
     command = [
         *(java, "-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
         *("-ivy", str(work / "ivy.xml"), "-cache", str(work / "cache"), "-confs", "default", "-types", "jar", "bundle"),
         *("-retrieve", f"{work}/jars/[artifact]-[revision](-[classifier]).[ext]"),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
-    if done.returncode or not list((work / "jars").glob("kafka_2.13-*.jar")):
-        said = (line.strip() for line in done.stdout.partition(":::: ERRORS")[2].splitlines())
+    with (
+        (work / "ivy.log").open("w") as log,
+        subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as ivy,  # noqa: S603 - our own command
+    ):
+        while ivy.poll() is None:
+            report(f"fetching the jars of Kafka {KAFKA_VERSION}: {_megabytes(work)} of about {_MEGABYTES} MB")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                ivy.wait(_LOOK_S)
+    if ivy.returncode or not list((work / "jars").glob("kafka_2.13-*.jar")):
+        text = (work / "ivy.log").read_text(errors="replace")
+        said = (line.strip() for line in text.partition(":::: ERRORS")[2].splitlines())
         reason = next((line for line in said if line), "")
         raise ClusterError(
             f"the jars of Kafka {KAFKA_VERSION} could not be downloaded from Maven Central: the first run needs a "
             f"network, later ones do not{f' ({reason[:160]})' if reason else ''}"
         )
+
+
+def _megabytes(work: Path) -> int:
+    sizes = []
+    for file in (work / "cache").rglob("*"):
+        with contextlib.suppress(OSError):  # Ivy renames a file once it is complete
+            sizes.append(file.stat().st_size)
+    return sum(sizes) // 1_000_000
 
 
 def _ivy_jar() -> Path:
@@ -77,3 +104,17 @@ def _ivy_jar() -> Path:
     if not jars:
         raise ClusterError(f"no ivy-*.jar in {Path(pyspark.__file__).parent / 'jars'}: reinstall pyspark")
     return jars[-1]
+
+
+def fetch() -> int:
+    """Download the jars before the first cluster needs them; a failure is reported, and the cluster tries again.
+
+    Returns:
+        0, or 1 where it failed.
+    """
+    try:
+        resolve_jars(find_java(), lambda line: print(line, file=sys.stderr))  # noqa: T201 - a program's progress
+    except ClusterError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - as above
+        return 1
+    return 0
