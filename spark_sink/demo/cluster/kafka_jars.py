@@ -33,7 +33,7 @@ def resolve_jars(java: str, report: Callable[[str], None] = lambda _: None) -> P
 
     Args:
         java: the command that runs Ivy.
-        report: called with a line about the progress every two seconds of a download.
+        report: called with a line about the progress of a download, at most every two seconds.
 
     Raises:
         ClusterError: pyspark is missing, the jars cannot be downloaded, or the cache cannot be written.
@@ -73,8 +73,11 @@ def _run_ivy(java: str, work: Path, report: Callable[[str], None]) -> None:
         (work / "ivy.log").open("w") as log,
         subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as ivy,  # noqa: S603 - our own command
     ):
+        line = ""
         while ivy.poll() is None:
-            report(f"fetching the jars of Kafka {KAFKA_VERSION}: {_megabytes(work)} of about {_MEGABYTES} MB")
+            before, line = line, f"fetching Kafka {KAFKA_VERSION}: {_megabytes(work)} of about {_MEGABYTES} MB"
+            if line != before:
+                report(line)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 ivy.wait(_LOOK_S)
     if ivy.returncode or not list((work / "jars").glob("kafka_2.13-*.jar")):
