@@ -11,22 +11,19 @@ if typing.TYPE_CHECKING:
     from spark_sink.formats.registry_decoders import AvroDecoder, ProtobufDecoder
     from spark_sink.formats.schema_registry import Registry, read_header
     from spark_sink.formats.variant_decoder import VariantDecoder
-
-# Loaded at first use, because the raw format needs none of their libraries.
-_HOMES = {
-    "AvroDecoder": "registry_decoders",
-    "Bad": "decoder",
-    "Decoded": "decoder",
-    "Decoder": "decoder",
-    "JsonDecoder": "json_decoder",
-    "ProtobufDecoder": "registry_decoders",
-    "Registry": "schema_registry",
-    "VariantDecoder": "variant_decoder",
-    "decode_batch": "decoder",
-    "decoded_schema": "decoder",
-    "infer_columns": "declared_or_inferred_columns",
-    "read_header": "schema_registry",
-}
+else:
+    # Loaded at first use, because the raw format needs none of their libraries.
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "declared_or_inferred_columns": ["infer_columns"],
+            "decoder": ["Bad", "Decoded", "Decoder", "decode_batch", "decoded_schema"],
+            "json_decoder": ["JsonDecoder"],
+            "registry_decoders": ["AvroDecoder", "ProtobufDecoder"],
+            "schema_registry": ["Registry", "read_header"],
+            "variant_decoder": ["VariantDecoder"],
+        },
+    )
 
 __all__ = [
     "AvroDecoder",
@@ -42,7 +39,3 @@ __all__ = [
     "infer_columns",
     "read_header",
 ]
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _HOMES, name)
