@@ -1,6 +1,7 @@
 """Lake tables: the contract, its implementation with Delta, and the files to be committed.
 
 * `table_contract`: the sink's requirements of a table format.
+* `table_settings`: settings for creating and changing a table of either format.
 * `delta_table`: the implementation of that contract with Delta.
 * `iceberg`: the implementation of that contract with Iceberg.
 * `table_formats`: opens a table of either format by its address.
