@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._option_values import given
 from spark_sink.cli._process_options import Certificate, Format, Key, Token, logged, refuse_without_http
 from spark_sink.monitoring.logs.line_format import LogFormat
@@ -13,7 +12,7 @@ from spark_sink.monitoring.logs.line_format import LogFormat
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("agent", cls=formerly(agent="id"), rich_help_panel="Ingest into Delta")(agent)
+    app.command("agent", rich_help_panel="Ingest into Delta")(agent)
 
 
 def agent(  # noqa: PLR0913 -- each is a flag

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._option_values import pairs, servers, storage_pairs
 from spark_sink.cli._process_options import Format, logged
 from spark_sink.monitoring.logs.line_format import LogFormat
@@ -56,7 +55,7 @@ def claims() -> None:
     """Jobs without a consumer group: partitions are claimed in a database."""
 
 
-@group.command(cls=formerly(group="name", subscribe="topic", subscribe_pattern="pattern"))
+@group.command()
 def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     name: Annotated[
         str,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._option_values import counted
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def fleet() -> None:
     """Agents over many clusters, each topic on a few of them."""
 
 
-@group.command(cls=formerly(explain="topic"))
+@group.command()
 def status(
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
     explain: Annotated[

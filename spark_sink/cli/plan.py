@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_sink.cli._error_sentences import reasoned
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._option_values import counted, given, pairs, servers
 from spark_sink.cli._option_values import workers as read_workers
 
@@ -25,7 +24,7 @@ _FREE = "(no member)"
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("plan", cls=formerly(assignor="strategy"), rich_help_panel="Look and check (changes nothing)")(plan)
+    app.command("plan", rich_help_panel="Look and check (changes nothing)")(plan)
 
 
 def plan(  # noqa: PLR0913, PLR0917 -- each is a flag

@@ -13,7 +13,6 @@ from rich.progress import Progress
 from rich.table import Table
 
 from spark_sink.cli import _output
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._simulation_columns import explained
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("simulate", cls=formerly(slo_s="slo"), rich_help_panel="Workers per topic")(simulate)
+    app.command("simulate", rich_help_panel="Workers per topic")(simulate)
 
 
 def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag

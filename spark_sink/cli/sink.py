@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._option_values import given, pairs, servers
 from spark_sink.cli._option_values import workers as read_workers
 from spark_sink.cli._process_options import Format, logged
@@ -17,7 +16,7 @@ _Pairs = list[str] | None
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("sink", cls=formerly(subscribe_pattern="pattern"), rich_help_panel="Ingest into Delta")(sink)
+    app.command("sink", rich_help_panel="Ingest into Delta")(sink)
 
 
 def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
