@@ -28,8 +28,6 @@ group = typer.Typer(
 
 _log = logging.getLogger("azimuth.scaling")
 
-Config = Annotated[Path, typer.Option("--config", help="TOML file with all pipelines.")]
-
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
