@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> None:
             _run_as_process()
             return
         # Imported here, because loading takes most of a second and Ctrl-C during it must not print a traceback.
-        from spark_sink.cli import _app  # noqa: PLC0415
+        from spark_sink.cli import _app
 
         _app.main(arguments)
     except KeyboardInterrupt:
@@ -24,12 +24,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run_as_process() -> None:
-    from spark_sink.cli._process_end import ProcessEnd  # noqa: PLC0415 -- as above
+    from spark_sink.cli._process_end import ProcessEnd
 
     end = ProcessEnd()
     end.prepare()
     try:
-        from spark_sink.cli import _app  # noqa: PLC0415 -- as above
+        from spark_sink.cli import _app
 
         _app.main(None)
     except SystemExit as ended:

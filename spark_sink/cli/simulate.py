@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command("simulate", rich_help_panel="Workers per topic")(simulate)
 
 
-def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
+def simulate(
     trace: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,11 +55,11 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
         if not 0 < value < math.inf:
             raise typer.BadParameter(f"{value:g}, need a finite number above 0", param_hint=flag)
     if html is not None:
-        from spark_sink.cli import _simulation_page  # noqa: PLC0415 -- matplotlib is an extra, and loads slowly
+        from spark_sink.cli import _simulation_page
 
         _simulation_page.check(html)
-    from assignors.scaling import POLICIES, Pipeline  # noqa: PLC0415 -- as above
-    from assignors.simulation import (  # noqa: PLC0415 -- as above
+    from assignors.scaling import POLICIES, Pipeline
+    from assignors.simulation import (
         STANDARD_TRACES,
         compare_policies,
         generate_traces,

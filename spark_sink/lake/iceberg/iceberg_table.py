@@ -311,7 +311,7 @@ class IcebergTable:
         return math.inf if found is None else began_ms(found.table)
 
     def _load(self) -> "Table | None":
-        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 -- loads slowly
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
         try:
             if self._table is None:

@@ -71,8 +71,8 @@ def spec_of(terms: Sequence[Term], schema: "Schema") -> "PartitionSpec":
         terms: that `check_terms` accepts.
         schema: of the new table, with field ids.
     """
-    from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec  # noqa: PLC0415 -- loads slowly
-    from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform  # noqa: PLC0415 -- as above
+    from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+    from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 
     def field(at: int, term: Term) -> PartitionField:
         kinds = {"identity": IdentityTransform, "day": DayTransform}
