@@ -5,13 +5,14 @@ Each folder imports only from those above it in this list:
 * `errors`, `settings`, `lazy`: errors, checks of settings, names imported at first use.
 * `hashing`: the hash function; rendezvous ranks and owners.
 * `planner`: computes a plan from topics, members and claims.
+* `testing`: the goals of a plan in order, and the optimum found by trying every assignment.
 * `clients`: code that all Kafka clients of these packages share.
+* `pauses`: topics that a group does not read until they are resumed.
 * `protocol`: the assignors inside kafka-python's group protocol.
 * `comparison`: the plans of several assignors for a live group.
 * `member`, `consumer`: `GroupMember`; `GroupConsumer` and `AIOGroupConsumer` with librdkafka's fetching.
 * `fleet`, `claims`: topics placed on agents across clusters; partitions claimed in a database.
 * `scaling`, `simulation`: workers chosen from lag; policies run on traces.
-* `testing`: the goals of a plan in order, and the optimum found by trying every assignment.
 """
 
 import typing

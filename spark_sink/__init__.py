@@ -1,4 +1,25 @@
-"""Kafka to Delta and Iceberg on Spark, every record exactly once, as a member of the consumer group."""
+"""Kafka to Delta and Iceberg on Spark, every record exactly once, as a member of the consumer group.
+
+Each folder imports only from those above it in this list:
+
+* `errors`: the exceptions.
+* `monitoring`: what an operator sees: HTTP, metrics, logs.
+* `ranges`: ranges of offsets, and lag in seconds.
+* `formats`: JSON, Avro and Protobuf values as Arrow columns.
+* `options`: the options of a query, as values.
+* `kafka`: requests to brokers without a group.
+* `fetch`: reads ranges of offsets into Arrow batches.
+* `lake`: Delta and Iceberg tables.
+* `sink`: the sinks: compare and swap by position, quarantines, rewinds.
+* `source`: Spark's source, a member of the consumer group.
+* `checks`: checks before a start.
+* `agent`: one ingestion agent on Spark.
+* `fleet`: agents over many clusters, without Spark.
+* `claimed`: jobs that claim partitions in a database.
+* `demo`: the whole pipeline on this machine.
+* `cli`: the command `azimuth`.
+* `testing`: a table in memory, for tests.
+"""
 
 import typing
 
