@@ -45,6 +45,11 @@ def demo(
         raise typer.Exit(1)
 
 
+def _takeover(report: dict[str, Any]) -> str:
+    parts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in (report["takeover_parts"] or {}).items())
+    return f"{report['takeover_seconds']} s" + (f" ({parts})" if parts else "")
+
+
 def _print(report: dict[str, Any], directory: Path) -> None:
     seconds = report["seconds"]
     share = report["cross_zone_share"]
@@ -52,7 +57,13 @@ def _print(report: dict[str, Any], directory: Path) -> None:
         "rows": f"{report['rows']:,} of {report['expected_rows']:,}",
         "duplicates, missing": f"{report['duplicates']}, {report['missing']}",
         "values that differ": str(report["values_differ"]),
-        "takeover after the kill": f"{report['takeover_seconds']} s",
+        "takeover after the kill": _takeover(report),
+        "records a second while busy, a core": (
+            f"{report['records_per_second']:,}, {report['records_per_core_second']:,} "
+            f"(of {report['busy_seconds']} s; the agents started in {report['start_seconds']} s)"
+            if report["busy_seconds"]
+            else "not measured"
+        ),
         "partitions moved, owned by the killed": (
             f"{report['partitions_moved_on_kill']}, {report['partitions_owned_by_killed']}"
         ),

@@ -1,5 +1,6 @@
 """`azimuth prepare`: archives Spark's classes, so that agents start in half the time."""
 
+import os
 import time
 
 import typer
@@ -24,7 +25,7 @@ def prepare() -> None:
     )
 
     archive = spark_archive()
-    if archive.is_file():
+    if os.access(archive, os.R_OK):
         typer.echo(f"{archive} is there already")
         return
     began = time.monotonic()
@@ -33,6 +34,6 @@ def prepare() -> None:
             make_spark_archive()
     except OSError as error:
         raise StartError(
-            f"{archive} cannot be written ({error.strerror}): name another folder with AZIMUTH_CACHE"
+            f"{archive} cannot be written ({error.strerror or error}): name another folder with AZIMUTH_CACHE"
         ) from error
     typer.echo(f"{archive}, {archive.stat().st_size / 1e6:.0f} MB, in {time.monotonic() - began:.1f} s")

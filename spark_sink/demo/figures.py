@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from spark_sink.demo.busy_seconds import busy_rate
 from spark_sink.demo.cluster import KAFKA_VERSION
 from spark_sink.demo.ingestion import Ingestion
 from spark_sink.demo.producing import Shipment
+from spark_sink.demo.takeover_parts import takeover_parts
 from spark_sink.demo.timeline import Commit, Ownership, lag_over_time, read_ownership
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -139,6 +141,13 @@ def figures(
         "agents_killed": 1,
         "killed": {"agent": run.kill.agent, "part": run.settings.kill.value, "processes": run.kill.processes},
         "takeover_seconds": round(run.takeover.time - run.kill.time, 2),
+        "takeover_parts": takeover_parts(
+            (one for one in ownership if one.agent != run.kill.agent),
+            run.kill.owned,
+            killed=run.kill.time,
+            session_end=run.session.ended if run.session else None,
+            commit=run.takeover.time,
+        ),
         "partitions_moved_on_kill": moves.moved,
         "partitions_owned_by_killed": moves.owned,
         "cross_zone_share": {
@@ -150,7 +159,7 @@ def figures(
         "price_per_gb": 0.01,
         "produced_bytes": az_aware.bytes,
         "produced_records": az_aware.records,
-        "records_per_second": round(run.flights.num_rows / seconds["ingest"]),
+        **_rates(run, ownership, cores),
         "freshness_p95_seconds": None if freshness is None else round(freshness, 2),
         "connections": {
             "per_agent": run.connections,
@@ -175,6 +184,23 @@ def figures(
         "versions": _versions(),
         "cores": cores,
         "timeline": timeline(run, ownership),
+    }
+
+
+def _rates(run: Ingestion, ownership: Sequence[Ownership], cores: int) -> dict[str, float | None]:
+    rate = busy_rate(run.log.commits, ownership, began=run.began, arriving=run.settings.live_rate)
+    if rate is None:
+        return {
+            "records_per_second": None,
+            "records_per_core_second": None,
+            "busy_seconds": None,
+            "start_seconds": None,
+        }
+    return {
+        "records_per_second": round(rate.records / rate.busy_s),
+        "records_per_core_second": round(rate.records / rate.busy_s / cores),
+        "busy_seconds": round(rate.busy_s, 1),
+        "start_seconds": round(rate.start_s, 1),
     }
 
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+from confluent_kafka.admin import AdminClient
 
 from spark_sink.demo.agents import AgentProcess
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.producing import Loader
 from spark_sink.demo.settings import DemoSettings, agent_config
+from spark_sink.demo.takeover_parts import SessionWatch
 from spark_sink.demo.timeline import Commit, CommitLog, Event, find_takeover, read_ownership
 from spark_sink.errors import DemoError
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -46,6 +48,7 @@ class Ingestion:
     produced: list[tuple[float, int]] = field(default_factory=list)
     connections: dict[str, int] = field(default_factory=dict)
     kill: Kill | None = None
+    session: SessionWatch | None = None
     takeover: Commit | None = None
     live_since: float = 0.0
     began: float = 0.0
@@ -75,6 +78,10 @@ class Ingestion:
             lambda: self.log.rows >= rows and self._works(_FIRST, _SECOND),
         )
         self._count_connections()
+        self.session = SessionWatch(
+            AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers}), self.settings.group
+        )
+        self.session.before_the_kill()
         self._kill(_FIRST)
         # It starts while the group waits for the dead agent's session to end, and joins after that.
         self._launch(_THIRD, "the third agent starts")
@@ -144,8 +151,9 @@ class Ingestion:
         self._note("kill", name, f"{name} is killed ({self.settings.kill.value}, SIGKILL)")
 
     def _has_taken_over(self) -> bool:
-        if self.kill is None:
+        if self.kill is None or self.session is None:
             return False
+        self.session.look()
         self.takeover = find_takeover(
             self.log.commits, dead=self.kill.agent, owned=self.kill.owned, since=self.kill.time
         )

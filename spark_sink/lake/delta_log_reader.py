@@ -102,13 +102,16 @@ class TransactionLog:
     Args:
         uri: address of the table.
         storage: options of its object store.
+        operations: whether to read the commits before a checkpoint, too, for RESTORE and OPTIMIZE; transactions alone
+            need none of them.
 
     Attributes:
         uri: as given.
         storage: as given.
     """
 
-    def __init__(self, uri: str, storage: Storage | None = None) -> None:
+    def __init__(self, uri: str, storage: Storage | None = None, *, operations: bool = True) -> None:
+        self._operations = operations
         self.uri = uri
         self.storage = storage
         self._files = filesystem(uri, storage)
@@ -217,7 +220,7 @@ class TransactionLog:
         begin = max((at for at in found.checkpoints if at <= target), default=-1)
         if begin >= 0:
             self._transactions = dict(self._checkpoint(found.checkpoints[begin]))
-            for at in range(max(0, begin - _LOOKED_BACK + 1), begin + 1):
+            for at in range(max(0, begin - _LOOKED_BACK + 1), begin + 1) if self._operations else ():
                 if at in found.commits:
                     self._note_operation(at, read_text(self._files, _commit_path(at)) or "")
         for at in range(begin + 1, target + 1):
@@ -228,7 +231,7 @@ class TransactionLog:
                     "after it: was the log cleaned by hand, or is it of a kind (V2 checkpoint) not known here?"
                 )
             self._apply(at, text)
-        if begin == target:
+        if begin == target >= 0:
             self._version, self._last = target, read_text(self._files, _commit_path(target))
 
     def _apply(self, version: int, text: str) -> None:

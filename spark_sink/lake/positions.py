@@ -7,7 +7,8 @@ so that `azimuth verify` finds a hole before the first row.
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
@@ -15,6 +16,7 @@ from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.matching_names import tables_of_topics
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.table_storage import (
+    CLUSTER,
     PLACEHOLDER,
     Storage,
     filesystem,
@@ -34,7 +36,16 @@ _QUARANTINED = "quarantined"
 _WRITE = "write"
 _QUERY = "q"  # a topic may be called `write`, and its partitions are numbers
 _LOCK = threading.Lock()
-_LOGS: dict[tuple[str, tuple[tuple[str, str], ...]], TransactionLog] = {}
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedLog:
+    log: TransactionLog
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_LOGS: dict[tuple[str, tuple[tuple[str, str], ...]], _SharedLog] = {}
 
 
 def application(group: str, key: TopicPartition) -> str:
@@ -122,7 +133,9 @@ def groups(transactions: Mapping[str, int]) -> list[str]:
     return sorted({parts[0] for parts in found if len(parts) == 3 and parts[2].isdecimal()})  # noqa: PLR2004 -- group, topic, partition
 
 
-def positions(table: str, group: str, storage_options: Storage | None = None) -> dict[TopicPartition, int]:
+def positions(
+    table: str, group: str, storage_options: Storage | None = None, *, topics: Collection[str] | None = None
+) -> dict[TopicPartition, int]:
     """Read the positions of a group in a table. The Delta log is authoritative; Kafka's offsets are hints.
 
     Args:
@@ -132,33 +145,48 @@ def positions(table: str, group: str, storage_options: Storage | None = None) ->
         group: the consumer group.
         storage_options: options of the object store, with deltalake's names, and of the catalog, with pyiceberg's names
             after `catalog.`.
+        topics: read only the tables of these topics; positions of others may be missing. None for all.
 
     Returns:
-        The next offset by (topic, partition); empty if the table does not exist.
+        The next offset by (topic, partition); empty if the table does not exist. Tables are read concurrently. One that
+        was read before takes two requests, and one more for each new commit.
 
     Raises:
         TableError: the log of a table cannot be read.
     """
+    addresses: list[str] = json.loads(table) if table.startswith("[") else [table]
+    asked = [(address, one) for address in addresses for one in _tables(address, storage_options, topics)]
     found: dict[TopicPartition, int] = {}
-    for address in json.loads(table) if table.startswith("[") else [table]:
-        if is_iceberg(address):
-            for key, at in _iceberg_positions(address, group, storage_options or {}):
+    with ThreadPoolExecutor(max(1, min(_THREADS, len(asked))), thread_name_prefix="positions") as pool:
+        # One table needs no thread, and schedules of tests follow the caller's thread only.
+        parts = (pool.map if len(asked) > 1 else map)(
+            lambda pair: _of_table(pair[0], pair[1], group, storage_options or {}), asked
+        )
+        for part in parts:
+            for key, at in part.items():
                 found[key] = max(at, found.get(key, at))
-            continue
-        for uri, topic in existing(address, storage_options):
-            for key, at in parse_positions(transactions(uri, storage_options), group).items():
-                if topic in {None, key.topic}:
-                    found[key] = max(at, found.get(key, at))
     return found
 
 
-def _iceberg_positions(address: str, group: str, storage: Storage) -> Iterator[tuple[TopicPartition, int]]:
-    for one, _ in existing(address, storage):
+def _tables(address: str, storage: Storage | None, topics: Collection[str] | None) -> list[str]:
+    if topics is None or PLACEHOLDER not in address or CLUSTER in address:
+        return [one for one, _ in existing(address, storage)]
+    whole = address if is_iceberg(address) else table_uri(address)
+    return sorted({with_name(whole, PLACEHOLDER, topic) for topic in topics})
+
+
+def _of_table(address: str, one: str, group: str, storage: Storage) -> dict[TopicPartition, int]:
+    """Return the positions of one table of an address, without those of topics whose table is another one."""
+    if is_iceberg(address):
         table = open_stored(one, storage)
         state = table.state.groups.get(group) if table else None
-        for key, at in state.positions.items() if state else ():
-            if with_name(address, PLACEHOLDER, key.topic) == one:
-                yield key, at
+        found = state.positions if state else {}
+    else:
+        found = parse_positions(transactions(one, storage), group)
+    if PLACEHOLDER not in address:
+        return dict(found)
+    whole = address if is_iceberg(address) else table_uri(address)
+    return {key: at for key, at in found.items() if with_name(whole, PLACEHOLDER, key.topic) == one}
 
 
 def existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:
@@ -193,5 +221,8 @@ def transactions(table: str, storage_options: Storage | None = None) -> dict[str
     uri = table_uri(table)
     key = uri, tuple(sorted((storage_options or {}).items()))
     with _LOCK:
-        log = _LOGS.setdefault(key, TransactionLog(uri, storage_options))
-        return dict(log.refresh())
+        shared = _LOGS.get(key)
+        if shared is None:
+            shared = _LOGS.setdefault(key, _SharedLog(TransactionLog(uri, storage_options, operations=False)))
+    with shared.lock:
+        return dict(shared.log.refresh())

@@ -10,25 +10,33 @@ table have its columns only, and one pass over the rows is enough.
 
 import json
 import logging
+import time
 import uuid
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.fs as pa_fs
+from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 -- as Spark's documentation
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    CalendarIntervalType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    StructType,
+    VariantType,
+    YearMonthIntervalType,
+)
 
 from assignors.hashing import hash64
-from spark_sink.errors import OptionError
+from spark_sink.errors import OptionError, TableError
 from spark_sink.formats.quarantined_rows import COLUMN, REASON, good_schema, quarantine_of, split
 from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
-from spark_sink.lake.adopted_files import describe_written
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.table_contract import DataFile
@@ -37,6 +45,7 @@ from spark_sink.lake.table_storage import PLACEHOLDER, folders_in
 from spark_sink.sink.delta_sink import BatchWriter, DeltaExactlyOnceSink, Landed, SinkWriter, stream_writer
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
 from spark_sink.sink.sink_options import ICEBERG_FORMAT, SinkOptions
+from spark_sink.sink.spark_written_files import adopt, last_write, local_root, parquet_files, remove
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -55,8 +64,9 @@ _SETTINGS: Final = {
     "spark.sql.parquet.writeLegacyFormat": "false",
 }
 _FIELD_ID: Final = b"PARQUET:field_id"
-_THREADS: Final = 4
 _NESTED: Final = (ArrayType, MapType, StructType)
+_UNKNOWN_TO_PARQUET: Final = (CalendarIntervalType, DayTimeIntervalType, VariantType, YearMonthIntervalType)
+_LEFT_S: Final = 86_400.0  # a batch that writes no file for a day does not run any more
 _BAD_ROWS: Final = 10_000  # in memory at once
 
 
@@ -74,6 +84,8 @@ class SparkLanding:
         options: options of the sink, without `batchId`.
 
     Contract: the table has what `.write.format(format)` with `batchId` would write, and the guarantees are the same.
+    A batch is committed only if its files have as many rows as Spark has written.
+
     Where Spark cannot write the files, the rows take that way, and the log says why: a table that is not in a local
     folder, several tables, partitioned tables, Spark Connect, columns of the types variant and interval, and for
     Iceberg columns with fields.
@@ -91,7 +103,6 @@ class SparkLanding:
         self._options = {**options, "tableFormat": ICEBERG_FORMAT} if "iceberg" in format else dict(options)
         self._parsed = SinkOptions.parse(self._options)
         self._said: str | None = None
-        # Two runs of a query never write at once, so what an earlier run left behind can be removed.
         self._folders = f"spark-{hash64(self._parsed.checkpoint):016x}-"
         self._cleared = False
 
@@ -123,8 +134,7 @@ class SparkLanding:
         if any(name.lower() == _IS_BAD for name in rows.columns):
             return f"a column has the name {_IS_BAD}, which is needed to tell bad rows apart"
         for field in rows.schema:
-            whole = field.dataType.json()  # a short text leaves out fields
-            if "variant" in whole or "interval" in whole:
+            if _has_type(field.dataType, _UNKNOWN_TO_PARQUET):
                 return f"column {field.name!r} is {field.dataType.simpleString()}"
             if self._parsed.iceberg and field.name != COLUMN and isinstance(field.dataType, _NESTED):
                 return f"column {field.name!r} of an Iceberg table has fields"
@@ -136,7 +146,7 @@ class SparkLanding:
         landing = open_landing(address, self._parsed.storage, good_schema(writer.schema), self._parsed.table)
         if landing.is_partitioned:
             return "the table is partitioned"
-        root = _local_root(landing.files)
+        root = local_root(landing.files)
         if root is None:
             return "the table is not in a local folder"
         session = rows.sparkSession
@@ -145,24 +155,37 @@ class SparkLanding:
         folder = f"{self._folders}{uuid.uuid4().hex}"
         try:
             with _settings(session):
-                self._write_files(_columns(rows, landing.schema), f"file://{root}/{folder}")
-            found = {address: _adopted(landing, folder)}
-            if bad := self._land_bad(landing.files, folder, quarantine_of(address), run):
-                found[quarantine_of(address)] = bad
+                written = self._write_files(_columns(rows, landing.schema), f"file://{root}/{folder}")
+            good = adopt(landing, (folder, f"{folder}/{_IS_BAD}=false"))
+            bad = self._land_bad(landing.files, folder, quarantine_of(address), run)
         finally:
-            _remove(landing.files, folder)
+            remove(landing.files, folder)
+        found = {address: good, **({quarantine_of(address): bad} if bad else {})}
+        if (present := sum(file.rows for files in found.values() for file in files)) != written:
+            raise TableError(
+                f"{address}: Spark wrote {written} rows of batch {batch}, and {present} of them are in the files under "
+                f"{root}, so the batch was not committed. The folder must be the same one on the driver and on every "
+                "executor, and no other program may remove files from it; start the query again to repeat the batch"
+            )
         BatchWriter(writer, batch).commit([Landed(found, run=run)])
         return None
 
     def _clear(self, files: pa_fs.FileSystem) -> None:
-        """Remove what a run of the query has left that was killed while Spark was writing."""
+        """Remove what a run of the query has left that was killed while Spark was writing.
+
+        Not what was written lately: a stopped driver may go on beside its successor, and the checkpoints of two hosts
+        may have the same name.
+        """
         if not self._cleared:
             for folder in folders_in(files):
-                if folder.startswith(self._folders):
-                    _remove(files, folder)
+                if folder.startswith(self._folders) and time.time() - last_write(files, folder) > _LEFT_S:
+                    remove(files, folder)
             self._cleared = True
 
-    def _write_files(self, rows: "DataFrame", address: str) -> None:
+    def _write_files(self, rows: "DataFrame", address: str) -> int:
+        """Let Spark write the files, and return the number of its rows."""
+        counted = Observation()
+        rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
         layout = self._parsed.table.layout
         writer = rows.write.mode("append").options(
             **{
@@ -175,11 +198,12 @@ class SparkLanding:
         if _IS_BAD in rows.columns:
             writer = writer.partitionBy(_IS_BAD)
         writer.parquet(address)
+        return int(counted.get["rows"])
 
     def _land_bad(self, files: pa_fs.FileSystem, folder: str, quarantine: str, run: str) -> list[DataFile]:
         """Write the bad rows, which are in files of Spark's, to files of the quarantine."""
         landing: Landing | None = None
-        for path in _parquet_files(files, f"{folder}/{_IS_BAD}=true"):
+        for path in parquet_files(files, f"{folder}/{_IS_BAD}=true"):
             with storage_errors(path), files.open_input_file(path) as stream:
                 for batch in open_parquet(stream).iter_batches(_BAD_ROWS):
                     _, bad = split(_unpacked(pa.Table.from_batches([batch])), run)
@@ -209,6 +233,20 @@ def _columns(rows: "DataFrame", schema: pa.Schema) -> "DataFrame":
         ),
         *bad,
     )
+
+
+def _has_type(type_: DataType, wanted: tuple[type[DataType], ...]) -> bool:
+    """Return whether a type is one of these, or has one inside."""
+    match type_:
+        case ArrayType():
+            inner = [type_.elementType]
+        case MapType():
+            inner = [type_.keyType, type_.valueType]
+        case StructType():
+            inner = [one.dataType for one in type_]
+        case _:
+            inner = []
+    return isinstance(type_, wanted) or any(_has_type(one, wanted) for one in inner)
 
 
 def _named(name: str) -> "Column":
@@ -244,42 +282,6 @@ def _header(value: Mapping[str, str] | None) -> dict[str, Any] | None:
     if value is None:
         return None
     return {"key": value.get("key"), "value": b64decode(value["value"]) if "value" in value else None}
-
-
-def _local_root(files: pa_fs.FileSystem) -> str | None:
-    if isinstance(files, pa_fs.SubTreeFileSystem) and isinstance(files.base_fs, pa_fs.LocalFileSystem):
-        return str(files.base_path).rstrip("/")
-    return None
-
-
-def _adopted(landing: Landing, folder: str) -> list[DataFile]:
-    """Move Spark's files to the place where all files of the table are, and describe them."""
-    found = _parquet_files(landing.files, folder) + _parquet_files(landing.files, f"{folder}/{_IS_BAD}=false")
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for file in pool.map(lambda path: describe_written(landing.files, path, landing.schema.names), found):
-            if file.rows:
-                name = f"part-{uuid.uuid4().hex}.parquet"
-                with storage_errors(file.path):
-                    landing.files.move(file.path, name)
-                landing.add(replace(file, path=name))
-    return landing.close()
-
-
-def _parquet_files(files: pa_fs.FileSystem, folder: str) -> list[str]:
-    with storage_errors(folder):
-        found = files.get_file_info(pa_fs.FileSelector(folder, allow_not_found=True))
-    return sorted(
-        one.path for one in found if one.is_file and one.extension == "parquet" and one.base_name[0] not in "._"
-    )
-
-
-def _remove(files: pa_fs.FileSystem, folder: str) -> None:
-    """Remove what is left of the folder; VACUUM does it where this fails."""
-    try:
-        if files.get_file_info(folder).type == pa_fs.FileType.Directory:
-            files.delete_dir(folder)
-    except OSError as error:
-        _log.warning("%s is left behind: %s", folder, error)
 
 
 @contextmanager

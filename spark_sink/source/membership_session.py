@@ -106,4 +106,4 @@ def _positions(options: SourceOptions) -> Positions | None:
     from spark_sink.lake.positions import positions  # noqa: PLC0415
 
     table, group, storage = options.positions, options.group, dict(options.storage)
-    return lambda: positions(table, group, storage)
+    return lambda topics: positions(table, group, storage, topics=topics)

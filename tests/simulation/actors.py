@@ -104,7 +104,11 @@ class Agent:
     def _run(self, member: Member) -> None:
         world, scheduler = self._world, self._world.scheduler
         planner = BatchPlanner(
-            SOURCE, member, positions=lambda: positions(TABLE, GROUP), clock=scheduler.clock, sleep=scheduler.sleep
+            SOURCE,
+            member,
+            positions=lambda topics: positions(TABLE, GROUP, topics=topics),
+            clock=scheduler.clock,
+            sleep=scheduler.sleep,
         )
         given = self._options()
         options = parsed_options(given)

@@ -9,10 +9,14 @@ The JVM that makes the file runs a query that loads the classes of an agent's qu
 
 import hashlib
 import os
+import re
+import shutil
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +33,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from spark_sink.agent.start.java_command import cache_directory, find_java, locate_java
+from spark_sink.errors import ClusterError
 
 _SHOWN = 12  # hexadecimal digits of each of the two hashes in a file's name
 # A file that no longer fits costs time, and its warnings would confuse.
@@ -47,24 +52,31 @@ _COMPILE_LATER = (
     "-XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=24000 "
     "-XX:Tier4CompileThreshold=600000 -XX:Tier4BackEdgeThreshold=1600000"
 )
-_JVM = f"{_HEAP} {_NATIVE} {_COMPILE_LATER} -Xshare:auto"
+_REST = f"{_NATIVE} {_COMPILE_LATER} -Xshare:auto"
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _BATCHES = 5
 _END_S = 120.0
+_LONGEST_S = 3600.0  # of a recording that still runs
 
 
 def archive_of(name: str, java: str, jars: Path) -> Path:
     """Return where the archive for this Java and these jars is, or would be.
 
-    The name has a hash of the folder, so that environments beside each other keep theirs, and one of what is in it.
+    The name has a hash of the two places, so that environments beside each other keep theirs, and one of what is there.
+
+    Raises:
+        ClusterError: there is no folder for it.
     """
-    about = [(file, file.stat()) for file in (Path(java).resolve(), *sorted(jars.glob("*.jar")))]
-    content = "".join(f"{file} {found.st_size} {found.st_mtime_ns}\n" for file, found in about)
-    return cache_directory() / f"classes-{name}-{_hash(str(jars.resolve()))}-{_hash(content)}.jsa"
+    places = (Path(java).resolve(), jars.resolve())
+    about = [(file, file.stat()) for file in (places[0], *sorted(jars.glob("*.jar")))]
+    # Seconds, as the JVM compares them: layers of a container image keep no fractions.
+    content = "".join(f"{file} {found.st_size} {int(found.st_mtime)}\n" for file, found in about)
+    return cache_directory() / f"classes-{name}-{_hash(' '.join(map(str, places)))}-{_hash(content)}.jsa"
 
 
 def using(archive: Path) -> str:
-    """Return the JVM's options to use an archive; none where there is no such file."""
-    return f"-XX:SharedArchiveFile={archive} {_AT_ITS_ADDRESS} {_QUIET}" if archive.is_file() else ""
+    """Return the JVM's options to use an archive; none where there is no such file, or where it cannot be read."""
+    return f"-XX:SharedArchiveFile={archive} {_AT_ITS_ADDRESS} {_QUIET}" if os.access(archive, os.R_OK) else ""
 
 
 def _hash(text: str) -> str:
@@ -79,6 +91,7 @@ def recording(archive: Path) -> Iterator[str]:
         OSError: the folder cannot be written, or the JVM wrote no archive.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
+    _remove_killed(archive.parent)
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix="recording-") as work:
         written = Path(work) / archive.name
         yield f"-XX:ArchiveClassesAtExit={written} {_QUIET}"
@@ -90,29 +103,47 @@ def recording(archive: Path) -> Iterator[str]:
             other.unlink(missing_ok=True)
 
 
+def _remove_killed(folder: Path) -> None:
+    """Remove what a killed recording has left."""
+    for work in folder.glob("recording-*"):
+        with suppress(OSError):
+            if time.time() - work.stat().st_mtime > _LONGEST_S:
+                shutil.rmtree(work)
+
+
 def spark_archive() -> Path:
     """Return where the archive of Spark's classes is, or would be.
 
     Raises:
-        ClusterError: there is no Java.
+        ClusterError: there is no Java, or no folder for the archive.
     """
     return archive_of(f"spark-{pyspark.__version__}", locate_java(), Path(pyspark.__file__).parent / "jars")
 
 
-def java_options(*, default_heap: bool) -> str:
+def java_options(chosen: str = "", *, default_heap: bool) -> str:
     """Return the options of an agent's JVM, with the archive where there is one.
 
     Args:
+        chosen: the user's options. They come last, so that they replace ours; with another collector, our sizes of
+            the heap's parts are left out.
         default_heap: whether the heap has the default size. In another one, which people choose for rows that move
             through the JVM, the young generation grows with the heap.
 
     Raises:
         ClusterError: there is no Java 17 or newer.
     """
-    archive = spark_archive()
-    if not archive.is_file():  # else the version was checked when the archive was made; a check starts a JVM
+    archive = _archive_options()
+    if not archive:  # else the version was checked when the archive was made; a check starts a JVM
         find_java()
-    return f"{_JVM} {_YOUNG if default_heap else ''} {using(archive)}"
+    heap = f"{_HEAP} {_YOUNG}" if default_heap else _HEAP
+    return " ".join(filter(None, ("" if _COLLECTOR.search(chosen) else heap, _REST, archive, chosen)))
+
+
+def _archive_options() -> str:
+    try:
+        return using(spark_archive())
+    except ClusterError:  # an archive only saves time, and `find_java` reports a missing Java
+        return ""
 
 
 def make_spark_archive() -> Path:
@@ -121,6 +152,7 @@ def make_spark_archive() -> Path:
     Raises:
         ClusterError: there is no Java 17 or newer.
         OSError: the archive cannot be written.
+        TimeoutError: the JVM did not end.
     """
     find_java()
     archive = spark_archive()
@@ -133,7 +165,7 @@ def make_spark_archive() -> Path:
                 ("spark.ui.enabled", "false"),
                 ("spark.ui.showConsoleProgress", "false"),
                 ("spark.log.level", "OFF"),  # stopping the query aborts a task, which Spark would tell
-                ("spark.driver.extraJavaOptions", f"{_JVM} {options}"),
+                ("spark.driver.extraJavaOptions", f"{_HEAP} {_REST} {options}"),
             ]
         )
         SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 -- keeps the JVM's process at hand
@@ -142,7 +174,11 @@ def make_spark_archive() -> Path:
         jvm = spark.sparkContext._gateway.proc  # type: ignore[union-attr] # noqa: SLF001 -- as above
         spark.stop()
         jvm.stdin.close()
-        jvm.wait(_END_S)
+        try:
+            jvm.wait(_END_S)
+        except subprocess.TimeoutExpired as error:
+            jvm.kill()
+            raise TimeoutError(f"the JVM did not write it within {_END_S:.0f} s") from error
     return archive
 
 

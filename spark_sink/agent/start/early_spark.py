@@ -35,6 +35,7 @@ _FEW_KEPT = {
     "spark.ui.retainedTasks": "100",
     "spark.sql.streaming.numRecentProgressUpdates": "2",
 }
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _STDERR = 2
 _END_S = 10.0
 
@@ -94,7 +95,6 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
                 "spark.app.name": settings.agent,
                 "spark.master": settings.master,
                 "spark.driver.memory": settings.driver_memory,
-                "spark.driver.extraJavaOptions": java_options(default_heap=settings.driver_memory == _DEFAULT_HEAP),
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": "false",
                 "spark.sql.session.timeZone": "UTC",
@@ -104,6 +104,9 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
                 **({} if settings.spark.get("spark.ui.enabled") == "true" else _FEW_KEPT),
                 **_checkpoint_files(settings.checkpoint),
                 **settings.spark,
+                _JAVA_OPTIONS: java_options(
+                    settings.spark.get(_JAVA_OPTIONS, ""), default_heap=settings.driver_memory == _DEFAULT_HEAP
+                ),
             }
         )
         try:

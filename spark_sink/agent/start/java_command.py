@@ -13,11 +13,18 @@ CACHE_VARIABLE = "AZIMUTH_CACHE"
 
 
 def cache_directory() -> Path:
-    """Return the folder for downloads: `$AZIMUTH_CACHE`, else `kafka-azimuth` in the user's cache folder."""
+    """Return the folder for downloads: `$AZIMUTH_CACHE`, else `kafka-azimuth` in the user's cache folder.
+
+    Raises:
+        ClusterError: neither is known.
+    """
     named = os.environ.get(CACHE_VARIABLE)
     if named:
         return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-azimuth"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-azimuth"
+    except RuntimeError as error:
+        raise ClusterError(f"this user has no home folder: name one for downloads with {CACHE_VARIABLE}") from error
 
 
 def locate_java() -> str:

@@ -96,7 +96,11 @@ def tiles(run: Run) -> Sequence[Tile]:
         Tile("rows in the table", number(run.rows), f"of {number(run.expected_rows)} produced", rows_good),
         Tile("duplicates", number(run.duplicates), "offsets found twice", _none(run.duplicates)),
         Tile("missing", number(run.missing), "offsets never found", _none(run.missing)),
-        Tile("takeover", number(run.takeover_seconds, " s", 1), "kill to first row by another agent"),
+        Tile(
+            "takeover",
+            number(run.takeover_seconds, " s", 1),
+            _takeover_parts(run) or "kill to first row by another agent",
+        ),
         Tile(
             "bytes across zones",
             f"{percent(crossing.default)} → {percent(crossing.az_aware)}"
@@ -104,9 +108,19 @@ def tiles(run: Run) -> Sequence[Tile]:
             else NOT_MEASURED,
             "default → AZ-aware partitioner",
         ),
-        Tile("records per second", number(run.records_per_second), "Kafka to table"),
+        Tile(
+            "records per second",
+            number(run.records_per_second),
+            f"{number(run.records_per_core_second)} a core, of {number(run.busy_seconds, ' s', 1)} with a backlog",
+        ),
+        Tile("start of the agents", number(run.start_seconds, " s", 1), "two at once, to the first commit"),
         Tile("freshness, p95", number(run.freshness_p95_seconds, " s", 1), "95 % of the live rows came within"),
     )
+
+
+def _takeover_parts(run: Run) -> str:
+    parts = run.takeover_parts or {}
+    return ", ".join(f"{name.replace('_', ' ')} {value:.1f} s" for name, value in parts.items())
 
 
 def _none(count: int | None) -> bool | None:
@@ -127,7 +141,8 @@ def figures(run: Run) -> Sequence[Figure]:
         Figure(
             "takeover",
             number(run.takeover_seconds, " s", 2),
-            "from the signal to the first commit of a row of the dead agent's partitions by another agent",
+            "from the signal to the first commit of a row of the dead agent's partitions by another agent"
+            + (f": {parts}" if (parts := _takeover_parts(run)) else ""),
         ),
         Figure(
             "partitions moved on the kill",
@@ -141,7 +156,17 @@ def figures(run: Run) -> Sequence[Figure]:
         ),
         Figure("cross-zone share, AZ-aware", percent(crossing.az_aware), "the same, all records"),
         Figure("produced", size(run.produced_bytes), "keys and values, before compression"),
-        Figure("records per second", number(run.records_per_second), "rows by the seconds that ingesting took"),
+        Figure(
+            "records per second",
+            number(run.records_per_second),
+            f"rows by the {number(run.busy_seconds, ' s', 1)} in which an agent landed more than arrived; per core "
+            f"{number(run.records_per_core_second)}",
+        ),
+        Figure(
+            "start of the agents",
+            number(run.start_seconds, " s", 1),
+            "from the start of two agents to the first commit",
+        ),
         Figure(
             "freshness, p95",
             number(run.freshness_p95_seconds, " s", 2),

@@ -120,12 +120,16 @@ class Run(_Value):
     values_differ: int | None = None
     agents_killed: int | None = None
     takeover_seconds: float | None = None
+    takeover_parts: dict[str, float] | None = None
     partitions_moved_on_kill: int | None = None
     partitions_owned_by_killed: int | None = None
     cross_zone_share: Shares = Shares()
     default_sample_share: float | None = None
     produced_bytes: float | None = None
     records_per_second: float | None = None
+    records_per_core_second: float | None = None
+    busy_seconds: float | None = None
+    start_seconds: float | None = None
     freshness_p95_seconds: float | None = None
     price_per_gb: float | None = None
     connections: Connections = Connections()

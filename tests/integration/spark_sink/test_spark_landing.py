@@ -2,7 +2,10 @@
 
 import json
 import logging
-from collections.abc import Callable
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,13 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_sink import SparkLanding
+from spark_sink import SparkLanding, positions
 from spark_sink.demo.cluster import Cluster
 from spark_sink.lake.iceberg.catalogs import open_catalog
+from spark_sink.lake.parquet_landing import Landing
+from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.verification import verify
+from spark_sink.sink import spark_landing, spark_written_files
 
 pytestmark = [
     pytest.mark.integration,
@@ -184,8 +190,11 @@ def test_a_batch_whose_function_fails_after_the_commit_is_written_once(pipeline:
         land(rows, batch)
         calls.append(batch)
         if len(calls) == 1:
-            folder = files / f"{land._folders}killed" / "_temporary"
-            folder.mkdir(parents=True)  # as of a driver that was killed while Spark was writing
+            for name, age_s in (("killed", 2 * 86_400), ("running", 3600)):  # a driver that was killed, and another one
+                folder = files / f"{land._folders}{name}" / "_temporary"
+                folder.mkdir(parents=True)
+                for one in (folder, folder.parent):
+                    os.utime(one, (time.time() - age_s,) * 2)
             with pytest.raises(Exception, match="already written a part of batch 0"):
                 land(rows, batch)
             raise RuntimeError("the first call fails after its write")
@@ -196,10 +205,46 @@ def test_a_batch_whose_function_fails_after_the_commit_is_written_once(pipeline:
     pipeline.run(options, write, *columns, maxOffsetsPerTrigger="25")
     assert calls[:2] == [0, 0]
     assert any(one.name.startswith("part-") for one in files.iterdir())
-    assert list(files.glob("spark-*")) == []
+    assert [one.name for one in files.glob("spark-*")] == [f"{land._folders}running"]
     found, bad = (sorted_rows(options, quarantine=one, format_=format_) for one in (False, True))
     assert (len(found), len(bad)) == (60 - len(POISON) - 1, len(POISON))
     assert verify(address, storage_options=storage).duplicates == 0
+
+
+@pytest.mark.parametrize("lost", ["folder", "file", "bad rows"])
+def test_a_batch_whose_files_are_gone_is_not_committed(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """The folder is another one on the executors, or a program removes files: the rows would be lost in silence."""
+    pipeline.fill(range(60))
+    options = pipeline.options("delta-exactly-once", "table")
+    root = Path(options["path"])
+    adopt = spark_written_files.adopt
+
+    def remove_first(landing: Landing, folders: Sequence[str]) -> list[DataFile]:
+        place = root / folders[0] / {"folder": "", "file": "azimuth_bad=false", "bad rows": "azimuth_bad=true"}[lost]
+        if lost == "file":
+            next(place.glob("*.parquet")).unlink()
+        else:
+            shutil.rmtree(place)
+        return adopt(landing, folders)
+
+    monkeypatch.setattr(spark_landing, "adopt", remove_first)
+    with pytest.raises(Exception, match=r"Spark wrote 59 rows of batch 0, and \d+ of them .* was not committed"):
+        pipeline.run(options, SparkLanding("delta-exactly-once", options))
+    assert positions(options["path"], options["kafka.group.id"]) == {}
+    monkeypatch.undo()
+    pipeline.run(options, SparkLanding("delta-exactly-once", options))
+    found, bad = sorted_rows(options), sorted_rows(options, quarantine=True)
+    assert (len(found), len(bad)) == (60 - len(POISON) - 1, len(POISON))
+
+
+def test_a_batch_without_rows_is_committed(pipeline: Pipeline) -> None:
+    """A filter leaves none: Spark has nothing to count, and the positions still move."""
+    pipeline.fill(range(20, 21))
+    options = pipeline.options("delta-exactly-once", "table")
+    pipeline.run(options, SparkLanding("delta-exactly-once", options))
+    assert positions(options["path"], options["kafka.group.id"]) == {(pipeline.topic, 0): 1, (pipeline.topic, 1): 0}
 
 
 def test_rows_that_another_writer_was_faster_with_are_left_out(pipeline: Pipeline) -> None:

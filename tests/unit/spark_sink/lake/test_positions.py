@@ -1,16 +1,22 @@
 """Positions of a group, kept in the Delta log."""
 
 import json
+import threading
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.fs as pa_fs
 import pytest
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 
 from spark_sink import positions
 from spark_sink.errors import TableError
+from spark_sink.lake import delta_log_reader
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.positions import application, beginning, groups, parse_group, parse_positions
+from spark_sink.lake.table_storage import read_text
 from spark_sink.ranges.batch_offset import TopicPartition
 
 SCHEMA = Schema.from_arrow(pa.schema([("topic", pa.string())]))
@@ -40,6 +46,40 @@ def test_positions_follow_the_table(tmp_path: Path) -> None:
     assert positions(str(tmp_path), "g") == {("flights.JFK-LAX", 0): 7, ("flights.JFK-LAX", 1): 0}
     _advance(handle, {"g/flights.JFK-LAX/0": 9})
     assert positions(f"file://{tmp_path}", "g")[TopicPartition("flights.JFK-LAX", 0)] == 9
+
+
+def test_only_the_tables_of_gained_topics_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rebalance moves few topics, and each request to an object store takes long: two a table, and one a commit."""
+    handles = [_table(tmp_path / name) for topic in range(10) for name in (f"t{topic}", f"t{topic}_quarantine")]
+    for number, handle in enumerate(handles[::2]):
+        _advance(handle, {f"g/t{number}/0": number})
+    address = str(tmp_path / "{topic}")
+    assert positions(address, "g") == {(f"t{number}", 0): number for number in range(10)}
+    _advance(handles[6], {"g/t3/0": 7})
+    read: list[str] = []
+
+    def counted(files: pa_fs.SubTreeFileSystem, path: str) -> str | None:
+        read.append(Path(files.base_path).name)
+        return read_text(files, path)
+
+    monkeypatch.setattr(delta_log_reader, "read_text", counted)
+    assert positions(address, "g", topics={"t3", "t8", "none"}) == {("t3", 0): 7, ("t8", 0): 8}
+    assert Counter(read) == {"t3": 3, "t8": 2, "none": 1}
+
+
+def test_tables_are_read_concurrently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, hundreds of tables in an object store would take longer than a session of the group."""
+    for number in range(4):
+        _advance(_table(tmp_path / f"t{number}"), {f"g/t{number}/0": 1})
+    together = threading.Barrier(4, timeout=30)
+    refresh = TransactionLog.refresh
+
+    def waiting(log: TransactionLog, version: int | None = None) -> Mapping[str, int]:
+        together.wait()
+        return refresh(log, version)
+
+    monkeypatch.setattr(TransactionLog, "refresh", waiting)
+    assert len(positions(str(tmp_path / "{topic}"), "g", topics=[f"t{number}" for number in range(4)])) == 4
 
 
 def test_other_groups_and_other_writers_are_not_mixed_in() -> None:

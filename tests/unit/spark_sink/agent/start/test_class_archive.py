@@ -1,12 +1,14 @@
 """Archives of a JVM's classes."""
 
+import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from spark_sink.agent.start.class_archive import archive_of, recording, using
+from spark_sink.agent.start.class_archive import archive_of, java_options, recording, using
 from spark_sink.agent.start.java_command import CACHE_VARIABLE, find_java
 
 
@@ -26,6 +28,25 @@ def test_another_set_of_jars_has_another_archive(jars: Path) -> None:
     assert archive_of("kind", java, jars) == first
     (jars / "two.jar").write_bytes(b"two")
     assert archive_of("kind", java, jars) != first
+
+
+def test_an_archive_is_found_where_times_have_no_fractions(jars: Path) -> None:
+    """Layers of a container image keep whole seconds, so an image's archive would never be found."""
+    java = find_java()
+    os.utime(jars / "one.jar", ns=(10**18 + 5, 10**18 + 5))
+    built = archive_of("kind", java, jars)
+    os.utime(jars / "one.jar", ns=(10**18, 10**18))
+    assert archive_of("kind", java, jars) == built
+
+
+def test_two_javas_keep_their_archives(jars: Path, tmp_path: Path) -> None:
+    """Preparing for the second one removed the archive of the first."""
+    other = tmp_path / "java"
+    other.touch()
+    for archive in (archive_of("kind", find_java(), jars), archive_of("kind", str(other), jars)):
+        with recording(archive):
+            next(archive.parent.glob("recording-*")).joinpath(archive.name).touch()
+    assert len(list(archive.parent.glob("*.jsa"))) == 2
 
 
 def test_environments_beside_each_other_keep_their_archives(jars: Path, tmp_path: Path) -> None:
@@ -62,6 +83,31 @@ def test_a_recorded_archive_is_used_and_replaces_those_of_its_kind(jars: Path) -
     )
     assert "sharing" in checked.stderr
     assert [one.name for one in archive.parent.iterdir() if one.name.startswith("recording")] == []
+
+
+def test_what_a_killed_recording_has_left_is_removed(jars: Path) -> None:
+    """Each has up to 150 MB; a younger one may belong to a recording that runs."""
+    archive = archive_of("kind", find_java(), jars)
+    for name, age_s in (("recording-old", 7200), ("recording-new", 10)):
+        folder = archive.parent / name
+        folder.mkdir(parents=True)
+        os.utime(folder, (time.time() - age_s,) * 2)
+    with recording(archive):
+        next(one for one in archive.parent.glob("recording-*") if len(one.name) > 13).joinpath(archive.name).touch()
+    assert [one.name for one in archive.parent.glob("recording-*")] == ["recording-new"]
+
+
+def test_options_of_the_user_come_last_and_may_choose_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They replaced all of ours, and two collectors keep a JVM from starting."""
+    for name in (CACHE_VARIABLE, "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user without a home folder
+    for chosen in ("-Dx=y -Xmn80m", "-XX:+UseG1GC"):
+        options = java_options(chosen, default_heap=True).split()
+        assert options[-len(chosen.split()) :] == chosen.split()
+        done = subprocess.run([find_java(), *options, "-version"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert sum(one.endswith("GC") for one in options) == 1
 
 
 def test_a_jvm_that_wrote_nothing_leaves_no_archive(jars: Path) -> None:
