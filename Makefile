@@ -156,4 +156,5 @@ image: build ## build the agents' container image (needs a Docker engine)
 	@docker build --quiet --file docker/Dockerfile --tag kafka-azimuth $${PIP_INDEX_URL:+--build-arg PIP_INDEX_URL} .
 
 clean: ## remove the environment and everything that was built
-	@rm -rf $(VENV) $(VENV43) .venv-wheel-* build dist producer/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV43) .venv-wheel-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find assignors producer spark_sink -name '*.so' -delete

@@ -5,13 +5,14 @@ Each folder imports only from those above it in this list:
 * `errors`, `settings`, `lazy`: errors, checks of settings, names imported at first use.
 * `hashing`: the hash function; rendezvous ranks and owners.
 * `planner`: computes a plan from topics, members and claims.
+* `testing`: the goals of a plan in order, and the optimum found by trying every assignment.
 * `clients`: code that all Kafka clients of these packages share.
+* `pauses`: topics that a group does not read until they are resumed.
 * `protocol`: the assignors inside kafka-python's group protocol.
 * `comparison`: the plans of several assignors for a live group.
 * `member`, `consumer`: `GroupMember`; `GroupConsumer` and `AIOGroupConsumer` with librdkafka's fetching.
 * `fleet`, `claims`: topics placed on agents across clusters; partitions claimed in a database.
 * `scaling`, `simulation`: workers chosen from lag; policies run on traces.
-* `testing`: the goals of a plan in order, and the optimum found by trying every assignment.
 """
 
 import typing
@@ -46,6 +47,39 @@ if typing.TYPE_CHECKING:
     from assignors.planner.plan_result import Plan
     from assignors.planner.topics_and_members import Member, Topic
     from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRoundRobinAssignor
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "clients.received_traffic": ["ReceivedTraffic"],
+            "consumer.aio_group_consumer": ["AIOGroupConsumer"],
+            "consumer.group_consumer": ["GroupConsumer"],
+            "errors": [
+                "AssignorError",
+                "BoundError",
+                "FencedError",
+                "MembershipError",
+                "NodesError",
+                "NotOwnedError",
+                "OverrideError",
+                "StrategyError",
+                "TopicError",
+                "WeightError",
+                "WorkersError",
+            ],
+            "hashing.endpoint_router": ["Router", "RouterSettings"],
+            "hashing.hash": ["hash64"],
+            "hashing.rendezvous": ["Rendezvous"],
+            "member.broker_assigned_member": ["BrokerAssignedMember"],
+            "member.group_member": ["GroupMember"],
+            "member.ownership": ["Ownership"],
+            "planner.assign_partitions": ["plan"],
+            "planner.explanation": ["Candidate"],
+            "planner.plan_result": ["Plan"],
+            "planner.topics_and_members": ["Member", "Topic"],
+            "protocol.kafka_python_assignors": ["HRWAssignor", "ShuffledRoundRobinAssignor"],
+        },
+    )
 
 __all__ = [
     "AIOGroupConsumer",
@@ -77,38 +111,3 @@ __all__ = [
     "hash64",
     "plan",
 ]
-
-_MODULES = {
-    "AIOGroupConsumer": "consumer.aio_group_consumer",
-    "AssignorError": "errors",
-    "BoundError": "errors",
-    "BrokerAssignedMember": "member.broker_assigned_member",
-    "Candidate": "planner.explanation",
-    "FencedError": "errors",
-    "GroupConsumer": "consumer.group_consumer",
-    "GroupMember": "member.group_member",
-    "HRWAssignor": "protocol.kafka_python_assignors",
-    "Member": "planner.topics_and_members",
-    "MembershipError": "errors",
-    "NodesError": "errors",
-    "NotOwnedError": "errors",
-    "OverrideError": "errors",
-    "Ownership": "member.ownership",
-    "Plan": "planner.plan_result",
-    "ReceivedTraffic": "clients.received_traffic",
-    "Rendezvous": "hashing.rendezvous",
-    "Router": "hashing.endpoint_router",
-    "RouterSettings": "hashing.endpoint_router",
-    "ShuffledRoundRobinAssignor": "protocol.kafka_python_assignors",
-    "StrategyError": "errors",
-    "Topic": "planner.topics_and_members",
-    "TopicError": "errors",
-    "WeightError": "errors",
-    "WorkersError": "errors",
-    "hash64": "hashing.hash",
-    "plan": "planner.assign_partitions",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

@@ -1,21 +1,28 @@
 """Names of a package that are imported at first use (PEP 562)."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
-def attribute(package: str, homes: Mapping[str, str], name: str) -> Any:  # noqa: ANN401 -- whatever the name stands for
-    """Load a name of a package.
+def attributes(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package.
+
+    The package assigns it in the `else` of its `if typing.TYPE_CHECKING`: a type checker that saw it would accept every
+    misspelt name as Any.
 
     Args:
         package: its full name.
-        homes: the module inside the package that holds each name.
-        name: the one to load.
+        modules: the names that each module inside the package holds.
 
-    Raises:
-        AttributeError: the package has no such name.
+    Returns:
+        A function that loads a name; it raises AttributeError if the package has no such name.
     """
-    if name not in homes:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+    homes = {name: module for module, names in modules.items() for name in names}
+
+    def load(name: str) -> Any:  # noqa: ANN401 -- whatever the name stands for
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+
+    return load

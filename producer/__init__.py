@@ -1,4 +1,16 @@
-"""Producers that write to the partitions of their own zone."""
+"""Producers that write to the partitions of their own zone.
+
+* `errors`: the exceptions and warnings.
+* `decisions`: the rules of the partitioning, as pure functions.
+* `metadata_requests`: reads leaders and racks from brokers.
+* `zones`: finds the zone of this process.
+* `traffic_cost`: bytes by zone, and their price.
+* `partitioning`: chooses the partition of a record; shared by the clients.
+* `forecast`: where a producer's records would go.
+* `prometheus`: metrics of producers.
+* `clients`: the producers for confluent-kafka, its asyncio client and kafka-python.
+* `testing`: librdkafka's mock cluster, for tests.
+"""
 
 from producer.clients.confluent import AZAwareProducer
 from producer.clients.confluent_aio import AZAwareAIOProducer

@@ -1,4 +1,25 @@
-"""Kafka to Delta and Iceberg on Spark, every record exactly once, as a member of the consumer group."""
+"""Kafka to Delta and Iceberg on Spark, every record exactly once, as a member of the consumer group.
+
+Each folder imports only from those above it in this list:
+
+* `errors`: the exceptions.
+* `monitoring`: what an operator sees: HTTP, metrics, logs.
+* `ranges`: ranges of offsets, and lag in seconds.
+* `formats`: JSON, Avro and Protobuf values as Arrow columns.
+* `options`: the options of a query, as values.
+* `kafka`: requests to brokers without a group.
+* `fetch`: reads ranges of offsets into Arrow batches.
+* `lake`: Delta and Iceberg tables.
+* `sink`: the sinks: compare and swap by position, quarantines, rewinds.
+* `source`: Spark's source, a member of the consumer group.
+* `checks`: checks before a start.
+* `agent`: one ingestion agent on Spark.
+* `fleet`: agents over many clusters, without Spark.
+* `claimed`: jobs that claim partitions in a database.
+* `demo`: the whole pipeline on this machine.
+* `cli`: the command `azimuth`.
+* `testing`: a table in memory, for tests.
+"""
 
 import typing
 
@@ -16,21 +37,24 @@ if typing.TYPE_CHECKING:
     from spark_sink.source.query_metrics import QueryMetrics
     from spark_sink.source.received_traffic import QueryTraffic
     from spark_sink.source.union_read.union_reader import union
-
-# Loaded at first use: pyspark and pyarrow take most of a second, and `azimuth --help` does not need them.
-_HOMES = {
-    "DeltaExactlyOnceSink": "sink.delta_sink",
-    "IcebergExactlyOnceSink": "sink.iceberg_sink",
-    "KafkaGroupSource": "source.kafka_source",
-    "QueryMetrics": "source.query_metrics",
-    "QueryTraffic": "source.received_traffic",
-    "SparkLanding": "sink.spark_landing",
-    "SparkSinkError": "errors",
-    "fixed_offsets": "source.fixed_offsets",
-    "positions": "lake.positions",
-    "union": "source.union_read.union_reader",
-    "warm_processes": "agent.start.warm_python",
-}
+else:
+    # Loaded at first use: pyspark and pyarrow take most of a second, and `azimuth --help` does not need them.
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "agent.start.warm_python": ["warm_processes"],
+            "errors": ["SparkSinkError"],
+            "lake.positions": ["positions"],
+            "sink.delta_sink": ["DeltaExactlyOnceSink"],
+            "sink.iceberg_sink": ["IcebergExactlyOnceSink"],
+            "sink.spark_landing": ["SparkLanding"],
+            "source.fixed_offsets": ["fixed_offsets"],
+            "source.kafka_source": ["KafkaGroupSource"],
+            "source.query_metrics": ["QueryMetrics"],
+            "source.received_traffic": ["QueryTraffic"],
+            "source.union_read.union_reader": ["union"],
+        },
+    )
 
 __all__ = [
     "DeltaExactlyOnceSink",
@@ -45,7 +69,3 @@ __all__ = [
     "union",
     "warm_processes",
 ]
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _HOMES, name)

@@ -12,15 +12,16 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table as Peer
 
-from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
+from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.iceberg import compaction
 from spark_sink.lake.iceberg.catalogs import iceberg_address, identifier, open_catalog
 from spark_sink.lake.iceberg.compaction import compact
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.landing import IcebergLanding
-from spark_sink.lake.iceberg.partition_terms import Term, parse_terms
+from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.parquet_landing import Landing, Layout
 from spark_sink.lake.table_contract import DataFile, Table
+from spark_sink.lake.table_settings import TableSettings, Term
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.testing import MemoryStore, MemoryTable, Record

@@ -25,6 +25,17 @@ if typing.TYPE_CHECKING:
     from assignors.claims.due_times import Picking
     from assignors.claims.partition_claims import PartitionClaims
     from assignors.claims.table_check import check_claims
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "claim_status": ["standings"],
+            "claim_values": ["Claim", "Form", "Lease", "Standing", "Visit"],
+            "due_times": ["Picking"],
+            "partition_claims": ["PartitionClaims"],
+            "table_check": ["check_claims"],
+        },
+    )
 
 __all__ = [
     "Claim",
@@ -40,19 +51,3 @@ __all__ = [
     "check_claims",
     "standings",
 ]
-
-_MODULES = {
-    "Claim": "claim_values",
-    "Form": "claim_values",
-    "Lease": "claim_values",
-    "PartitionClaims": "partition_claims",
-    "Picking": "due_times",
-    "Standing": "claim_values",
-    "Visit": "claim_values",
-    "check_claims": "table_check",
-    "standings": "claim_status",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

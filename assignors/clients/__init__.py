@@ -29,6 +29,21 @@ if typing.TYPE_CHECKING:
     from assignors.clients.silent_brokers import admin_properties
     from assignors.clients.topic_names import topic_name
     from assignors.clients.unreachable_causes import ask_brokers, why_unreachable
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "broker_racks": ["BrokerRacks"],
+            "compacted_topic": ["CompactedFeed", "TableTopic", "make_compacted_topic"],
+            "kafka_python_names": ["CLIENT", "kafka_python_settings", "refused_property"],
+            "log_offsets": ["LogOffsets", "Offset", "OffsetWithMetadata"],
+            "masked_addresses": ["shown"],
+            "received_traffic": ["Received", "ReceivedTraffic"],
+            "silent_brokers": ["admin_properties"],
+            "topic_names": ["topic_name"],
+            "unreachable_causes": ["ask_brokers", "why_unreachable"],
+        },
+    )
 
 __all__ = [
     "CLIENT",
@@ -49,27 +64,3 @@ __all__ = [
     "topic_name",
     "why_unreachable",
 ]
-
-_MODULES = {
-    "BrokerRacks": "broker_racks",
-    "Received": "received_traffic",
-    "ReceivedTraffic": "received_traffic",
-    "CLIENT": "kafka_python_names",
-    "CompactedFeed": "compacted_topic",
-    "LogOffsets": "log_offsets",
-    "Offset": "log_offsets",
-    "OffsetWithMetadata": "log_offsets",
-    "TableTopic": "compacted_topic",
-    "admin_properties": "silent_brokers",
-    "ask_brokers": "unreachable_causes",
-    "kafka_python_settings": "kafka_python_names",
-    "make_compacted_topic": "compacted_topic",
-    "refused_property": "kafka_python_names",
-    "shown": "masked_addresses",
-    "topic_name": "topic_names",
-    "why_unreachable": "unreachable_causes",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

@@ -56,12 +56,12 @@ def partition_metadata(cluster: Any, topic: str) -> dict[int, Any]:  # noqa: ANN
 
     It is a copy because another thread may change the original. No public method returns the replicas of a partition.
     """
-    return dict(getattr(cluster, "_partitions", {}).get(topic) or {})
+    return dict(cluster._partitions.get(topic) or {})
 
 
 def listening_coordinators(cluster: Any) -> list[Any]:  # noqa: ANN401 -- as above
     """List the objects whose weakly referenced methods listen to the cluster's metadata, including coordinators."""
-    targets = (getattr(listener, "target", None) for listener in list(getattr(cluster, "_listeners", ())))
+    targets = (getattr(listener, "target", None) for listener in list(cluster._listeners))
     return [found for target in targets if callable(target) and (found := target()) is not None]
 
 
@@ -96,7 +96,7 @@ def sticky_subscription(topics: list[str], owned: Iterable[TopicPartition], gene
 
 def last_metadata_ms(cluster: Any) -> float:  # noqa: ANN401 -- as above
     """Return the time of the last metadata, in milliseconds of the monotonic clock; 0 before the first."""
-    return float(getattr(cluster, "_last_successful_refresh_ms", 0))
+    return float(cluster._last_successful_refresh_ms)
 
 
 def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:  # noqa: ANN401 -- as above

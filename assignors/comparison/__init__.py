@@ -13,6 +13,15 @@ if typing.TYPE_CHECKING:
     from assignors.comparison.live_group import LiveGroup, read_group
     from assignors.comparison.outcomes import STRATEGIES, Outcome, Settings, compare
     from assignors.comparison.stock_assignors import STOCK, stock_plan
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "live_group": ["LiveGroup", "read_group"],
+            "outcomes": ["STRATEGIES", "Outcome", "Settings", "compare"],
+            "stock_assignors": ["STOCK", "stock_plan"],
+        },
+    )
 
 __all__ = [
     "STOCK",
@@ -24,18 +33,3 @@ __all__ = [
     "read_group",
     "stock_plan",
 ]
-
-_MODULES = {
-    "LiveGroup": "live_group",
-    "Outcome": "outcomes",
-    "STOCK": "stock_assignors",
-    "STRATEGIES": "outcomes",
-    "Settings": "outcomes",
-    "compare": "outcomes",
-    "read_group": "live_group",
-    "stock_plan": "stock_assignors",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

@@ -87,7 +87,7 @@ def read_group(
                 return _read(admin, group, None if properties is None else {"client.id": CLIENT, **properties})
             except KafkaError as error:
                 # While a coordinator moves, brokers answer with retriable errors.
-                if not getattr(error, "retriable", False) or time.monotonic() > deadline:
+                if not error.retriable or time.monotonic() > deadline:
                     raise GroupError(f"group {group!r} cannot be described: {error}") from error
                 time.sleep(_PAUSE_S)
     finally:

@@ -6,6 +6,7 @@
 * `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `cancelled_reads`: the records of a
   call whose task is cancelled.
 * `split_configuration`: one configuration split for both clients.
+* `chosen_assignors`: the assignors that the program gives, or the default.
 * `subscription`: names and patterns; `error_messages`: errors of topics and of the group, as messages.
 * `rebalance_handling`: the membership and its rebalances; `assignment_and_revocation`: what begins with a partition's
   assignment, and what ends with its revocation, with the last commit before another member gets it;

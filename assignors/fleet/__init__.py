@@ -44,6 +44,29 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
     from assignors.fleet.topic_placement import Balance, BalanceBy, Decision, decide
     from assignors.fleet.topic_zones import agreed_zones, with_zones
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "agent_loop": ["AgentParts", "FleetAgent", "Ingestion"],
+            "agents_per_topic": ["FleetWorkers", "Override"],
+            "agents_view": ["Agent", "View"],
+            "agreed_workers": ["KnownWorkers", "status_drift"],
+            "cluster_topics": ["ClusterWatch", "any_answers"],
+            "drifted_settings": ["declared_settings", "settings_drift"],
+            "explanation": ["Line", "Place", "explain"],
+            "fleet_topic": ["FleetTopic", "once_each"],
+            "kafka_membership": ["KafkaMembers"],
+            "lanes": ["Lane", "LaneChange", "Lanes", "lane_change"],
+            "membership_contract": ["Members", "Membership", "Session", "Standing", "StaticMembers", "Witness"],
+            "partition_shares": ["PRESENT_DIVISION"],
+            "redis_membership": ["RedisMembers"],
+            "source": ["Source"],
+            "topic_descriptions": ["Sighting", "ask_ids", "sight"],
+            "topic_placement": ["Balance", "BalanceBy", "Decision", "decide"],
+            "topic_zones": ["agreed_zones", "with_zones"],
+        },
+    )
 
 __all__ = [
     "PRESENT_DIVISION",
@@ -88,51 +111,3 @@ __all__ = [
     "status_drift",
     "with_zones",
 ]
-
-_MODULES = {
-    "Agent": "agents_view",
-    "AgentParts": "agent_loop",
-    "Balance": "topic_placement",
-    "BalanceBy": "topic_placement",
-    "ClusterWatch": "cluster_topics",
-    "Decision": "topic_placement",
-    "FleetAgent": "agent_loop",
-    "FleetTopic": "fleet_topic",
-    "FleetWorkers": "agents_per_topic",
-    "Ingestion": "agent_loop",
-    "KafkaMembers": "kafka_membership",
-    "KnownWorkers": "agreed_workers",
-    "Lane": "lanes",
-    "LaneChange": "lanes",
-    "Lanes": "lanes",
-    "Line": "explanation",
-    "Members": "membership_contract",
-    "Membership": "membership_contract",
-    "Override": "agents_per_topic",
-    "PRESENT_DIVISION": "partition_shares",
-    "Place": "explanation",
-    "RedisMembers": "redis_membership",
-    "Session": "membership_contract",
-    "Sighting": "topic_descriptions",
-    "Source": "source",
-    "Standing": "membership_contract",
-    "StaticMembers": "membership_contract",
-    "View": "agents_view",
-    "Witness": "membership_contract",
-    "agreed_zones": "topic_zones",
-    "any_answers": "cluster_topics",
-    "ask_ids": "topic_descriptions",
-    "decide": "topic_placement",
-    "declared_settings": "drifted_settings",
-    "explain": "explanation",
-    "lane_change": "lanes",
-    "once_each": "fleet_topic",
-    "settings_drift": "drifted_settings",
-    "status_drift": "agreed_workers",
-    "sight": "topic_descriptions",
-    "with_zones": "topic_zones",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

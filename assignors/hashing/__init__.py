@@ -14,6 +14,15 @@ if typing.TYPE_CHECKING:
     from assignors.hashing.endpoint_router import Router, RouterSettings
     from assignors.hashing.hash import hash64, hash64s, mix64s
     from assignors.hashing.rendezvous import Rendezvous
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "endpoint_router": ["Router", "RouterSettings"],
+            "hash": ["hash64", "hash64s", "mix64s"],
+            "rendezvous": ["Rendezvous"],
+        },
+    )
 
 __all__ = [
     "Rendezvous",
@@ -23,16 +32,3 @@ __all__ = [
     "hash64s",
     "mix64s",
 ]
-
-_MODULES = {
-    "Rendezvous": "rendezvous",
-    "Router": "endpoint_router",
-    "RouterSettings": "endpoint_router",
-    "hash64": "hash",
-    "hash64s": "hash",
-    "mix64s": "hash",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

@@ -11,17 +11,13 @@ from assignors import lazy
 if typing.TYPE_CHECKING:
     from assignors.pauses.pause_records import TOPIC, Pause, PausedTopic
     from assignors.pauses.pauses_client import PausesFeed, PausesPublisher
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "pause_records": ["TOPIC", "Pause", "PausedTopic"],
+            "pauses_client": ["PausesFeed", "PausesPublisher"],
+        },
+    )
 
 __all__ = ["TOPIC", "Pause", "PausedTopic", "PausesFeed", "PausesPublisher"]
-
-_MODULES = {
-    "TOPIC": "pause_records",
-    "Pause": "pause_records",
-    "PausedTopic": "pause_records",
-    "PausesFeed": "pauses_client",
-    "PausesPublisher": "pauses_client",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

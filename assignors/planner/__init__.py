@@ -25,15 +25,14 @@ from assignors import lazy
 
 if typing.TYPE_CHECKING:
     from assignors.planner.worker_caps import Workers
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "worker_caps": ["Workers"],
+        },
+    )
 
 __all__ = [
     "Workers",
 ]
-
-_MODULES = {
-    "Workers": "worker_caps",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

@@ -16,15 +16,14 @@ from assignors import lazy
 
 if typing.TYPE_CHECKING:
     from assignors.protocol.worker_caps_source import WorkersSetting
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "worker_caps_source": ["WorkersSetting"],
+        },
+    )
 
 __all__ = [
     "WorkersSetting",
 ]
-
-_MODULES = {
-    "WorkersSetting": "worker_caps_source",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

@@ -13,6 +13,15 @@ if typing.TYPE_CHECKING:
     from assignors.settings.mistyped_names import nearest, proposal, warn_of_mistyped
     from assignors.settings.strict_numbers import Real, Whole, no_boolean
     from assignors.settings.validation_errors import message, place, plain
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "mistyped_names": ["nearest", "proposal", "warn_of_mistyped"],
+            "strict_numbers": ["Real", "Whole", "no_boolean"],
+            "validation_errors": ["message", "place", "plain"],
+        },
+    )
 
 __all__ = [
     "Real",
@@ -25,19 +34,3 @@ __all__ = [
     "proposal",
     "warn_of_mistyped",
 ]
-
-_MODULES = {
-    "Real": "strict_numbers",
-    "Whole": "strict_numbers",
-    "message": "validation_errors",
-    "nearest": "mistyped_names",
-    "no_boolean": "strict_numbers",
-    "place": "validation_errors",
-    "plain": "validation_errors",
-    "proposal": "mistyped_names",
-    "warn_of_mistyped": "mistyped_names",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

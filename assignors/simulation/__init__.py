@@ -18,6 +18,16 @@ if typing.TYPE_CHECKING:
     from assignors.simulation.score import record_ages
     from assignors.simulation.trace_file import traces_from_csv
     from assignors.simulation.traces import STANDARD_TRACES, generate_traces
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "policy_comparison": ["Outcome", "compare_policies"],
+            "score": ["record_ages"],
+            "trace_file": ["traces_from_csv"],
+            "traces": ["STANDARD_TRACES", "generate_traces"],
+        },
+    )
 
 __all__ = [
     "STANDARD_TRACES",
@@ -27,16 +37,3 @@ __all__ = [
     "record_ages",
     "traces_from_csv",
 ]
-
-_MODULES = {
-    "Outcome": "policy_comparison",
-    "STANDARD_TRACES": "traces",
-    "compare_policies": "policy_comparison",
-    "generate_traces": "traces",
-    "record_ages": "score",
-    "traces_from_csv": "trace_file",
-}
-
-
-def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return lazy.attribute(__name__, _MODULES, name)

@@ -13,6 +13,7 @@ DAY_S = 86_400.0
 PARTITIONS = 32
 RATE = 1000.0
 """Records per second that a worker reads in the standard traces."""
+_NOISE = 0.05  # relative standard deviation of a topic's noise; its correlation time is about five minutes
 _MOST = 1 << 60  # records: offsets and their sums fit into 64-bit integers
 MOST_CELLS = 1 << 28  # steps x partitions that a simulation holds: 2 GB for each of its tables
 MOST_STEPS = 1 << 21  # two years of half minutes: hours of computing
@@ -124,7 +125,7 @@ def generate_traces(name: str, *, days: float = 7.0, step_s: float = 30.0, seed:
     return TRACES[name](steps, step_s, np.random.default_rng(seed))
 
 
-def _counts(rates: F64, shares: F64, step_s: float, rng: np.random.Generator, noise: float = 0.05) -> I64:
+def _counts(rates: F64, shares: F64, step_s: float, rng: np.random.Generator) -> I64:
     """Return records by step and partition, with slow noise common to all and Poisson noise of each partition.
 
     Args:
@@ -132,11 +133,10 @@ def _counts(rates: F64, shares: F64, step_s: float, rng: np.random.Generator, no
         shares: of the partitions, shape (P,), summing to 1, or (T, P).
         step_s: seconds per step.
         rng: randomness.
-        noise: relative standard deviation of the common noise; its correlation time is about five minutes.
     """
     steps = len(rates)
     kept = float(np.exp(-step_s / 300.0))
-    pushes = rng.normal(0.0, noise * np.sqrt(1 - kept**2), steps)
+    pushes = rng.normal(0.0, _NOISE * np.sqrt(1 - kept**2), steps)
     slow = np.empty(steps)
     level = 0.0
     for i, push in enumerate(pushes):

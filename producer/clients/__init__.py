@@ -7,9 +7,11 @@
 * `produce_batch`: many records in one call.
 * `forked`: makes an inherited producer unusable in a forked process.
 * `configured_policy`: a producer's settings as one value, with the configured partitioner or the default.
+* `producer_options`: the settings that the producers for confluent-kafka share.
+* `delivery_reports`: counts delivered records, and calls the application's callback.
 * `leader_watcher`: the thread that refreshes leaders.
 * `client_statistics`: librdkafka's statistics: wire bytes, queues, lost brokers.
 * `stalled_partitions`: partitions whose leader takes no records.
-* `wire_bytes`: kafka-python's bytes on the wire.
+* `wire_bytes_by_zone`: bytes on the wire by zone; `kafka_python_wire_bytes`: those of kafka-python, by broker.
 * `traffic_meter`: `TrafficMeter`, for any confluent-kafka producer.
 """

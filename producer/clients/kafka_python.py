@@ -275,10 +275,9 @@ class AZAwarePartitioner(Partitioner):
     def _notice_hints(self, cluster: ClusterMetadata) -> None:
         """Forget a topic when a leader hint of a response (KIP-951) changes the metadata in place."""
         untyped: Any = cluster
-        update = getattr(untyped, "update_partition_leader", None)
-        if self._hinted is untyped or update is None:
+        if self._hinted is untyped:
             return
-        self._hinted = untyped
+        self._hinted, update = untyped, untyped.update_partition_leader
         forget = self._seen_topics.pop
 
         @functools.wraps(update)

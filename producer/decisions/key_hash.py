@@ -15,23 +15,14 @@ Hash = Callable[[bytes, int], int]
 """Maps a key and a number of slots, 1 or more, to a slot."""
 
 
-def global_partition(key: bytes, partitions: int) -> int:
-    """Map a key as Java does: `toPositive(murmur2(key)) % partitions`.
-
-    Args:
-        key: the serialized key; an empty key is a key.
-        partitions: all partitions of the topic, 1 or more.
-
-    Returns:
-        A partition in [0, partitions).
-
-    Source: BuiltInPartitioner.partitionForKey of Apache Kafka; librdkafka's `murmur2` is the same function.
-    """
-    return murmur2(bytes(key), partitions)
-
-
 def key_hash(partitioner: ClientPartitioner) -> Hash:
-    """Return a partitioner's hash of keys; for `random` one that draws a slot."""
+    """Return a partitioner's hash of keys; for `random` one that draws a slot.
+
+    That of `murmur2` over all partitions is Java's mapping: `toPositive(murmur2(key)) % partitions`, also for an empty
+    key.
+
+    Source: BuiltInPartitioner.partitionForKey of Apache Kafka.
+    """
     return _HASHES[partitioner.removesuffix("_random")]
 
 

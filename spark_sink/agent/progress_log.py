@@ -16,17 +16,16 @@ class StartSteps:
     """Logs each step of an agent's start with its duration, so that a long start does not look like a hang.
 
     Args:
-        clock: seconds of a monotonic clock.
         log: takes the lines.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, log: logging.Logger = _log) -> None:
-        self._clock, self._log = clock, log
-        self._since = clock()
+    def __init__(self, log: logging.Logger = _log) -> None:
+        self._log = log
+        self._since = time.monotonic()
 
     def done(self, step: str) -> None:
         """Log a step that has just ended."""
-        now = self._clock()
+        now = time.monotonic()
         self._log.info("start: %s (%.1f s)", step, now - self._since)
         self._since = now
 

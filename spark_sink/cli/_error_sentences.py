@@ -77,12 +77,12 @@ def reasoned(kafka: Mapping[str, str]) -> Iterator[None]:
     Raises:
         GroupError, LagError, ClusterError: the error of the block, with the reason.
     """
-    from assignors.errors import GroupError  # noqa: PLC0415 -- its package loads slowly, and --help does not need it
+    from assignors.errors import GroupError
 
     try:
         yield
     except (GroupError, LagError, ClusterError) as error:
-        from spark_sink.kafka.client_property_names import why_unreachable  # noqa: PLC0415 -- clients load slowly
+        from spark_sink.kafka.client_property_names import why_unreachable
 
         if not (why := why_unreachable(kafka)):
             raise
@@ -91,7 +91,7 @@ def reasoned(kafka: Mapping[str, str]) -> Iterator[None]:
 
 def note_settings(settings: Mapping[str, Any]) -> None:
     """Remember the secrets of a command's settings."""
-    from spark_sink.monitoring.logs.masked_secrets import secret_values  # noqa: PLC0415 -- `azimuth --help` does not need it
+    from spark_sink.monitoring.logs.masked_secrets import secret_values
 
     _known.update(secret_values(settings))
 
@@ -103,7 +103,7 @@ def masked(sentence: str, arguments: Sequence[str] = ()) -> str:
         sentence: what the command says.
         arguments: of the command; `NAME=VALUE` is a setting, and an address may have a password.
     """
-    from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values  # noqa: PLC0415 -- as above
+    from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
 
     return Mask(_known | {one for given in _settings(arguments) for one in secret_values(given)})(sentence)
 

@@ -19,7 +19,7 @@ def load_fleet(file: Path, command: str) -> "FleetSettings":
     Raises:
         OptionError: a setting is invalid.
     """
-    from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
+    from spark_sink.fleet.fleet_settings import FleetSettings
 
     settings = FleetSettings.load(file, agent=command)
     note_settings(settings.model_dump())

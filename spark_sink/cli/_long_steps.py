@@ -44,10 +44,10 @@ class _Step:
 
 @contextlib.contextmanager
 def _spinner(step: _Step) -> Iterator[None]:
-    from rich.console import Console  # noqa: PLC0415 -- a command without a terminal does without it
-    from rich.live import Live  # noqa: PLC0415 -- as above
-    from rich.spinner import Spinner  # noqa: PLC0415 -- as above
-    from rich.text import Text  # noqa: PLC0415 -- as above
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
 
     def shown() -> Spinner:
         return Spinner("dots", Text(str(step)))

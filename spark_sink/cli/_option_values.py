@@ -39,7 +39,7 @@ def storage_pairs(texts: list[str] | None) -> dict[str, str]:
         typer.BadParameter: as `pairs`.
         OptionError: a name is mistyped.
     """
-    from spark_sink.lake.storage_names import refuse_misspelt  # noqa: PLC0415 -- for the commands that have the flag
+    from spark_sink.lake.storage_names import refuse_misspelt
 
     found = pairs(texts, "--storage")
     refuse_misspelt(found)

@@ -34,7 +34,7 @@ def logged(form: LogFormat, settings: Mapping[str, Any], **fields: str | None) -
         settings: of the command; no line contains a secret of them.
         fields: values for each JSON line, such as the agent's name; None is left out.
     """
-    from spark_sink.monitoring.logs.process_log import process_log  # noqa: PLC0415 -- structlog loads slowly
+    from spark_sink.monitoring.logs.process_log import process_log
 
     note_settings(settings)
     known = {name: value for name, value in fields.items() if value is not None}

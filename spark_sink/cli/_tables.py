@@ -72,8 +72,8 @@ def tables(table: str | None, fleet: Path | None, group: str | None, storage: li
     """
     if (table is None) == (fleet is None):
         raise typer.BadParameter("give the address of a table, or --fleet FILE", param_hint="TABLE")
-    from spark_sink.lake.matching_tables import has_placeholder, matching_tables  # noqa: PLC0415 -- Arrow loads slowly
-    from spark_sink.lake.table_storage import full_address  # noqa: PLC0415 -- as above
+    from spark_sink.lake.matching_tables import has_placeholder, matching_tables
+    from spark_sink.lake.table_storage import full_address
 
     options = storage_pairs(storage)
     if table is not None:

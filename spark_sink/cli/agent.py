@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._option_values import given
 from spark_sink.cli._process_options import Certificate, Format, Key, Token, logged, refuse_without_http
 from spark_sink.monitoring.logs.line_format import LogFormat
@@ -13,10 +12,10 @@ from spark_sink.monitoring.logs.line_format import LogFormat
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("agent", cls=formerly(agent="id"), rich_help_panel="Ingest into Delta")(agent)
+    app.command("agent", rich_help_panel="Ingest into Delta")(agent)
 
 
-def agent(  # noqa: PLR0913 -- each is a flag
+def agent(
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
     name: Annotated[
         str | None, typer.Option("--agent", callback=given, help="This agent's lasting name; it replaces the file's.")
@@ -39,29 +38,29 @@ def agent(  # noqa: PLR0913 -- each is a flag
     To drain an agent, send SIGTERM: it hands its topics to the other agents before it ends.
     """
     refuse_without_http(http, http_token, http_certificate, http_key)
-    import os  # noqa: PLC0415 -- with the rest
-    import threading  # noqa: PLC0415 -- with the rest
+    import os
+    import threading
 
-    from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
+    from spark_sink.fleet.fleet_settings import FleetSettings
 
     if name:
         os.environ["AZIMUTH_FLEET_AGENT"] = name
     settings = FleetSettings.load(config)
-    from spark_sink.monitoring.live import Access, parse_address  # noqa: PLC0415 -- with the rest
+    from spark_sink.monitoring.live import Access, parse_address
 
     address = parse_address(http) if http else None
     access = Access.load(http_token, http_certificate, http_key)
     if check:
-        from spark_sink.cli._check_lines import only_findings, report  # noqa: PLC0415 -- with the rest
+        from spark_sink.cli._check_lines import only_findings, report
 
         with only_findings(settings.model_dump()):
-            from spark_sink.fleet.agent_checks import look  # noqa: PLC0415 -- as below
+            from spark_sink.fleet.agent_checks import look
 
             report(look(settings, address))
     with logged(log_format, settings.model_dump(), agent=settings.agent):
         # Kafka's clients and Arrow load slowly.
-        from spark_sink.fleet.agent_checks import log_faults  # noqa: PLC0415
-        from spark_sink.fleet.agent_process import run  # noqa: PLC0415
+        from spark_sink.fleet.agent_checks import log_faults
+        from spark_sink.fleet.agent_process import run
 
         threading.Thread(target=log_faults, args=(settings,), name="fleet-check", daemon=True).start()
         run(settings, address, access)

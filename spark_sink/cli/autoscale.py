@@ -28,8 +28,6 @@ group = typer.Typer(
 
 _log = logging.getLogger("azimuth.scaling")
 
-Config = Annotated[Path, typer.Option("--config", help="TOML file with all pipelines.")]
-
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
@@ -37,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 @group.callback(invoke_without_command=True)
-def autoscale(  # noqa: PLR0913, PLR0917 -- each is a flag
+def autoscale(
     context: typer.Context,
     config: Annotated[Path | None, typer.Option(help="TOML file with all pipelines.")] = None,
     apply: Annotated[
@@ -60,9 +58,9 @@ def autoscale(  # noqa: PLR0913, PLR0917 -- each is a flag
         raise typer.BadParameter("--config FILE is missing")
     refuse_without_http(http, http_token, http_certificate, http_key)
     # Kafka clients load slowly, so `--help` does not import them.
-    from assignors import AssignorError  # noqa: PLC0415
-    from assignors.scaling import ScalingSettings  # noqa: PLC0415
-    from spark_sink.monitoring.live import Access, parse_address  # noqa: PLC0415
+    from assignors import AssignorError
+    from assignors.scaling import ScalingSettings
+    from spark_sink.monitoring.live import Access, parse_address
 
     settings = ScalingSettings.load(config)
     address = parse_address(http) if http else None
@@ -85,7 +83,7 @@ def _rounds(
     once: bool,
 ) -> bool:
     """Decide in rounds until a signal; return whether there was a decision."""
-    from assignors.scaling import (  # noqa: PLC0415 -- clients load slowly
+    from assignors.scaling import (
         Evaluator,
         EvaluatorElection,
         KafkaLag,
@@ -94,7 +92,7 @@ def _rounds(
         WorkersPublisher,
         alert_hooks,
     )
-    from spark_sink.monitoring.live import ScalingFigures, ScalingServer  # noqa: PLC0415 -- as above
+    from spark_sink.monitoring.live import ScalingFigures, ScalingServer
 
     figures = ScalingFigures(settings.interval_s)
     store = _store(settings, apply=apply)  # checked before the workers topic is created
@@ -164,8 +162,8 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Explain the number of workers of a topic; exit code 1 if there is no decision about it."""
-    from assignors.scaling import explain_entry as sentence  # noqa: PLC0415 -- as above
-    from assignors.scaling import journal_entries  # noqa: PLC0415 -- as above
+    from assignors.scaling import explain_entry as sentence
+    from assignors.scaling import journal_entries
 
     found = list(journal_entries(journal, topic))[-last:]
     if as_json:
@@ -180,7 +178,7 @@ def explain(
 
 def _store(settings: "ScalingSettings", *, apply: bool) -> "Store":
     """Open the store; a dry run must not write into the window and the states of the process with `--apply`."""
-    from assignors.scaling import MemoryStore, RedisStore  # noqa: PLC0415 -- as above
+    from assignors.scaling import MemoryStore, RedisStore
 
     return MemoryStore() if settings.store == "memory" or not apply else RedisStore(settings.store)
 
@@ -192,8 +190,8 @@ def _note(
     tell: "Tell" = _printed,
 ) -> None:
     """Publish the figures of a round, and the number of agents of each group that was observed as a whole."""
-    from assignors.scaling import AgentsSettings, agents_needed, demand, measured_agent_rate  # noqa: PLC0415 -- as above
-    from spark_sink.monitoring.live import TopicFigures  # noqa: PLC0415 -- as above
+    from assignors.scaling import AgentsSettings, agents_needed, demand, measured_agent_rate
+    from spark_sink.monitoring.live import TopicFigures
 
     topics = [
         TopicFigures(group, one.topic, one.workers, one.view.lag_total) for group, mine in made.items() for one in mine
@@ -212,7 +210,7 @@ def _note(
 
 def _say(made: "list[Decision]", *, apply: bool, tell: "Tell" = _printed, each: bool = True) -> None:
     """Print the decisions of a round; topics that keep their workers `each` on its own, or all in one line."""
-    from assignors.scaling import abbreviated  # noqa: PLC0415 -- as above
+    from assignors.scaling import abbreviated
 
     silent = [one for one in made if one.workers == one.before and one.view.never_committed]
     kept = [one for one in made if one.workers == one.before and not one.view.never_committed]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._option_values import pairs, servers, storage_pairs
 from spark_sink.cli._process_options import Format, logged
 from spark_sink.monitoring.logs.line_format import LogFormat
@@ -56,8 +55,8 @@ def claims() -> None:
     """Jobs without a consumer group: partitions are claimed in a database."""
 
 
-@group.command(cls=formerly(group="name", subscribe="topic", subscribe_pattern="pattern"))
-def run(  # noqa: PLR0913, PLR0917 -- each is a flag
+@group.command()
+def run(
     name: Annotated[
         str,
         typer.Option("--group", help="Name of the positions in the table; the same for all jobs."),
@@ -135,12 +134,12 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
 
     With --once, for cron, the exit code is 0 if all is read, 1 if a topic was refused, 3 if the time was over.
     """
-    from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
-    from spark_sink.claimed.job_settings import ClaimedSettings  # noqa: PLC0415 -- as below
-    from spark_sink.lake.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- as below
-    from spark_sink.lake.table_storage import table_address, table_storage  # noqa: PLC0415 -- as below
-    from spark_sink.options.option_spellings import Spelling  # noqa: PLC0415 -- as below
-    from spark_sink.sink.row_options import RowOptions  # noqa: PLC0415 -- as below
+    from assignors.claims import Form, Lease, Picking
+    from spark_sink.claimed.job_settings import ClaimedSettings
+    from spark_sink.lake.ops_log.ops_settings import OpsSettings
+    from spark_sink.lake.table_storage import table_address, table_storage
+    from spark_sink.options.option_spellings import Spelling
+    from spark_sink.sink.row_options import RowOptions
 
     topics = tuple(one.strip() for names in subscribe or () for one in names.split(","))
     registry = pairs(schema_registry, "--schema-registry")
@@ -196,14 +195,14 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         "registry": registry,
     }
     if check:
-        from spark_sink.cli._check_lines import only_findings, report  # noqa: PLC0415 -- as below
+        from spark_sink.cli._check_lines import only_findings, report
 
         with only_findings(secrets):
-            from spark_sink.claimed.job_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly
+            from spark_sink.claimed.job_checks import look
 
             report(look(settings))
     with logged(log_format, secrets, agent=settings.owner):
-        from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- clients load slowly
+        from spark_sink.claimed import run as run_job
 
         raise typer.Exit(run_job(settings))
 
@@ -215,7 +214,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the owner of each partition, since when and until when, by the database's clock."""
-    from assignors.claims import standings  # noqa: PLC0415 -- an extra
+    from assignors.claims import standings
 
     found = standings(database, claims_table)
     if as_json:
@@ -225,7 +224,7 @@ def status(
 
 
 def _print(found: "list[Standing]") -> None:
-    from spark_sink.cli import _output  # noqa: PLC0415 -- rich loads slowly
+    from spark_sink.cli import _output
 
     # An id of a cluster has 22 characters: in each row it left so little room that the topics took several lines.
     clusters = {one.cluster for one in found}

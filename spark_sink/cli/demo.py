@@ -30,8 +30,8 @@ def demo(
 
     Writes report.json and report.html. Exit code 1 if the table differs from the data set.
     """
-    from spark_sink.demo.run import run_demo  # noqa: PLC0415 - pyspark and deltalake load slowly
-    from spark_sink.demo.settings import DemoSettings  # noqa: PLC0415 - as above
+    from spark_sink.demo.run import run_demo
+    from spark_sink.demo.settings import DemoSettings
 
     console = Console(stderr=True)
     report = run_demo(DemoSettings(directory=directory, kill=kill, flights=flights), console)

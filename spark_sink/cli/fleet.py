@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._option_values import counted
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def fleet() -> None:
     """Agents over many clusters, each topic on a few of them."""
 
 
-@group.command(cls=formerly(explain="topic"))
+@group.command()
 def status(
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
     explain: Annotated[
@@ -40,10 +39,10 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the live agents, their loads, the lag of the topics, and the reason; exit code 1 if there is a problem."""
-    import logging  # noqa: PLC0415 -- with the rest
+    import logging
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    from spark_sink.fleet.fleet_status import look  # noqa: PLC0415 -- Kafka's clients load slowly
+    from spark_sink.fleet.fleet_status import look
 
     found = look(load_fleet(config, "status"), explain or ())
     if as_json:
@@ -54,9 +53,9 @@ def status(
 
 
 def _print(found: "FleetStatus") -> None:
-    from spark_sink.cli import _output  # noqa: PLC0415 -- rich loads slowly
-    from spark_sink.fleet.fleet_lag import summary  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.kafka.pause_watch import described  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.cli import _output
+    from spark_sink.fleet.fleet_lag import summary
+    from spark_sink.kafka.pause_watch import described
 
     console, value = _output.console(), found.value()
     columns = ("agent", "zone", "capacity", "last beat", "topics", "some of them")

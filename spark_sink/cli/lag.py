@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
     app.command("lag", rich_help_panel="Look and check (changes nothing)")(lag)
 
 
-def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
+def lag(
     bootstrap_servers: Annotated[
         str | None, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")
     ] = None,
@@ -68,12 +68,12 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
 def _lag_of_group(
     group: str, properties: dict[str, str], table: str | None, options: dict[str, str]
 ) -> "Sequence[TopicLag]":
-    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.errors import LagError, TableError  # noqa: PLC0415 -- with the rest
-    from spark_sink.kafka.group_lag import admin, behind, committed  # noqa: PLC0415 -- as above
-    from spark_sink.lake.matching_tables import refuse_bucket  # noqa: PLC0415 -- as above
-    from spark_sink.lake.positions import positions  # noqa: PLC0415 -- as above
-    from spark_sink.lake.table_storage import full_address  # noqa: PLC0415 -- as above
+    from spark_sink.cli._reachable import reach
+    from spark_sink.errors import LagError, TableError
+    from spark_sink.kafka.group_lag import admin, behind, committed
+    from spark_sink.lake.matching_tables import refuse_bucket
+    from spark_sink.lake.positions import positions
+    from spark_sink.lake.table_storage import full_address
 
     client = admin(properties)
     table = full_address(table, options) if table else None
@@ -106,9 +106,9 @@ def _lag_of_group(
 
 def _marked(found: "Sequence[TopicLag]", group: str, properties: dict[str, str]) -> "Sequence[TopicLag]":
     """Mark the paused topics; a lag that nothing reduces would look like a fault."""
-    from assignors.errors import PauseError  # noqa: PLC0415 -- its package loads slowly
-    from assignors.pauses import PausesFeed  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- as above
+    from assignors.errors import PauseError
+    from assignors.pauses import PausesFeed
+    from spark_sink.kafka.client_property_names import librdkafka_config
 
     with PausesFeed(librdkafka_config(properties)) as feed:
         try:
@@ -125,8 +125,8 @@ def _lag_of_fleet(file: Path, options: dict[str, str], *, as_json: bool) -> NoRe
     Raises:
         typer.Exit: always; the code is 2 if the lag of a source is not known.
     """
-    from assignors.errors import AssignorError  # noqa: PLC0415 -- its package loads slowly
-    from spark_sink.errors import SparkSinkError  # noqa: PLC0415 -- with the rest
+    from assignors.errors import AssignorError
+    from spark_sink.errors import SparkSinkError
 
     settings = load_fleet(file, "lag")
     values: list[dict[str, Any]] = []

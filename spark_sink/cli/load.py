@@ -35,11 +35,11 @@ def load(
 
     Topics that exist already are used as they are.
     """
-    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
-    from spark_sink.demo.flights import PARTITIONS, load_flights  # noqa: PLC0415 -- the data set loads slowly
-    from spark_sink.demo.producing import PRODUCER_SETTINGS  # noqa: PLC0415 -- as above
-    from spark_sink.demo.topics import create_topics  # noqa: PLC0415 -- as above
-    from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.cli._reachable import reach
+    from spark_sink.demo.flights import PARTITIONS, load_flights
+    from spark_sink.demo.producing import PRODUCER_SETTINGS
+    from spark_sink.demo.topics import create_topics
+    from spark_sink.kafka.client_property_names import librdkafka_config
 
     client = librdkafka_config(pairs(kafka, "--kafka"))
     reach({**client, "bootstrap.servers": servers})
@@ -60,10 +60,10 @@ def load(
 
 
 def _loader(servers: str, zones: str, settings: "Mapping[str, Any]") -> "Loader":
-    from confluent_kafka import KafkaException  # noqa: PLC0415 -- as above
+    from confluent_kafka import KafkaException
 
-    from spark_sink.demo.producing import Loader  # noqa: PLC0415 -- as above
-    from spark_sink.errors import OptionError  # noqa: PLC0415 -- as above
+    from spark_sink.demo.producing import Loader
+    from spark_sink.errors import OptionError
 
     try:
         return Loader(servers, zones.split(","), settings)
@@ -72,6 +72,6 @@ def _loader(servers: str, zones: str, settings: "Mapping[str, Any]") -> "Loader"
 
 
 def _existing(servers: str, client: "Mapping[str, Any]") -> set[str]:
-    from spark_sink.kafka.group_lag import admin  # noqa: PLC0415 -- as above
+    from spark_sink.kafka.group_lag import admin
 
     return set(admin({**client, "bootstrap.servers": servers}).list_topics(timeout=30).topics)

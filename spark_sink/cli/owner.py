@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
     app.command("owner", rich_help_panel="Look and check (changes nothing)")(owner)
 
 
-def owner(  # noqa: PLR0913, PLR0917 -- each is a flag
+def owner(
     keys: Annotated[list[str], typer.Argument(help="Keys: topics, streams, whatever is owned; - reads lines.")],
     nodes: Annotated[str, typer.Option(help="Nodes by commas, or @FILE with one a line.")],
     weight: Annotated[list[str] | None, typer.Option(metavar="NODE=WEIGHT", help="Weight of a node, else 1.")] = None,
@@ -28,7 +28,7 @@ def owner(  # noqa: PLR0913, PLR0917 -- each is a flag
 
     Copies on several nodes, weights, and what moves on a change: docs/how-to/routers.md.
     """
-    from assignors import Rendezvous  # noqa: PLC0415 -- numpy loads slowly
+    from assignors import Rendezvous
 
     rendezvous = Rendezvous(_nodes(nodes), _weights(weight), seed, hierarchical=hierarchical)
     asked = [one for key in keys for one in (_lines() if key == "-" else [key])]

@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
         app.command(command.__name__, rich_help_panel="Ingest into Delta")(command)
 
 
-def pause(  # noqa: PLR0913, PLR0917 -- each is a flag
+def pause(
     topics: _Topics,
     bootstrap_servers: _Servers = None,
     group: _Group = None,
@@ -43,13 +43,13 @@ def pause(  # noqa: PLR0913, PLR0917 -- each is a flag
     as_json: _Json = False,
 ) -> None:
     """Stop reading topics; `sink`, `agent` and `claims run` follow within seconds, also after a restart."""
-    from assignors.pauses import Pause  # noqa: PLC0415 -- clients load slowly
+    from assignors.pauses import Pause
 
     here = Pause(at_ms=int(time.time() * 1000), by=f"{getpass.getuser()}@{socket.gethostname()}", reason=reason)
     _change(topics, _clusters(bootstrap_servers, group, fleet, kafka), here, as_json=as_json)
 
 
-def resume(  # noqa: PLR0913, PLR0917 -- each is a flag
+def resume(
     topics: _Topics,
     bootstrap_servers: _Servers = None,
     group: _Group = None,
@@ -94,7 +94,7 @@ def _clusters(
         ]
     if bootstrap_servers is None or group is None:
         raise typer.BadParameter("give --bootstrap-servers and --group, or --fleet FILE")
-    from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.kafka.client_property_names import librdkafka_config
 
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
     return [_Cluster("", group, librdkafka_config(properties))]
@@ -102,8 +102,8 @@ def _clusters(
 
 def _change(topics: "Sequence[str]", clusters: "Sequence[_Cluster]", wanted: "Pause | None", *, as_json: bool) -> None:
     """Find all topics first, so that a mistyped name changes nothing."""
-    from assignors.pauses import PausedTopic, PausesPublisher  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.kafka.pause_watch import described  # noqa: PLC0415 -- as above
+    from assignors.pauses import PausedTopic, PausesPublisher
+    from spark_sink.kafka.pause_watch import described
 
     states = {one.source: _state(one) for one in clusters if any(_within(name, one) for name in topics)}
     chosen = [_find(name, clusters, states) for name in dict.fromkeys(topics)]
@@ -134,9 +134,9 @@ class _State:
 
 
 def _state(cluster: _Cluster) -> _State:
-    from assignors.pauses import PausesFeed  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
-    from spark_sink.kafka.group_lag import admin, topic_names  # noqa: PLC0415 -- as above
+    from assignors.pauses import PausesFeed
+    from spark_sink.cli._reachable import reach
+    from spark_sink.kafka.group_lag import admin, topic_names
 
     reach(cluster.kafka)
     with PausesFeed(cluster.kafka) as feed:
@@ -155,7 +155,7 @@ def _find(name: str, clusters: "Sequence[_Cluster]", states: "Mapping[str, _Stat
     Raises:
         OptionError: there is no such topic, or several clusters have one.
     """
-    from assignors.settings import proposal  # noqa: PLC0415 -- with the rest
+    from assignors.settings import proposal
 
     topic = name.rpartition("/")[2]
     asked = [one for one in clusters if _within(name, one)]

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_sink.cli._error_sentences import reasoned
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._option_values import counted, given, pairs, servers
 from spark_sink.cli._option_values import workers as read_workers
 
@@ -25,10 +24,10 @@ _FREE = "(no member)"
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("plan", cls=formerly(assignor="strategy"), rich_help_panel="Look and check (changes nothing)")(plan)
+    app.command("plan", rich_help_panel="Look and check (changes nothing)")(plan)
 
 
-def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
+def plan(
     bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
     group: Annotated[str | None, typer.Option(callback=given, help="Consumer group to look at.")] = None,
     assignor: Annotated[
@@ -69,9 +68,9 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     if producer is not None:
         _producer(properties, producer, topic, as_json=as_json)
         return
-    from assignors import comparison  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
-    from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- as above
+    from assignors import comparison
+    from spark_sink.cli._reachable import reach
+    from spark_sink.kafka.client_property_names import librdkafka_config
 
     _check(assignor, comparison.STRATEGIES)
     settings = comparison.Settings(workers=read_workers(workers), epsilon=epsilon)
@@ -118,9 +117,9 @@ def _warn_of_gaps(group: "LiveGroup") -> None:
 
 
 def _producer(properties: dict[str, str], zone: str, topic: str | None, *, as_json: bool) -> None:
-    from producer.forecast import render, render_all  # noqa: PLC0415 -- as above
-    from spark_sink.cli._plan_producer import producer_forecasts  # noqa: PLC0415 -- as above
-    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
+    from producer.forecast import render, render_all
+    from spark_sink.cli._plan_producer import producer_forecasts
+    from spark_sink.cli._reachable import reach
 
     if topic is None:
         raise typer.BadParameter("--producer needs it", param_hint="--topic")
@@ -174,7 +173,7 @@ def _print(group: "LiveGroup", outcomes: Sequence["Outcome"], racked: Sequence[o
 
 
 def _explain(group: "LiveGroup", settings: "Settings", topic: str, *, as_json: bool) -> None:
-    from assignors import plan as make_plan  # noqa: PLC0415 -- as above
+    from assignors import plan as make_plan
 
     made = make_plan(group.topics, group.members, workers=settings.workers, epsilon=settings.epsilon)
     candidates = made.explain(topic)
@@ -194,7 +193,7 @@ def _check(asked: Sequence[str] | None, known: Sequence[str]) -> None:
 
 
 def _check_settings(settings: "Settings") -> None:
-    from assignors import plan as make_plan  # noqa: PLC0415 -- as above
+    from assignors import plan as make_plan
 
     make_plan((), (), workers=settings.workers, epsilon=settings.epsilon)
 
@@ -212,9 +211,9 @@ def _leaving(asked: str | None, members: Sequence["Member"]) -> str | None:
 
 def _client_settings(servers: str, properties: Mapping[str, str]) -> dict[str, object]:
     """Translate Java's and librdkafka's properties for kafka-python; properties of consumers only are left out."""
-    from kafka import KafkaAdminClient  # noqa: PLC0415 -- as above
+    from kafka import KafkaAdminClient
 
-    from spark_sink.kafka.client_property_names import kafka_python_config  # noqa: PLC0415 -- as above
+    from spark_sink.kafka.client_property_names import kafka_python_config
 
     named = kafka_python_config({**properties, "bootstrap.servers": servers})
     return {name: value for name, value in named.items() if name in KafkaAdminClient.DEFAULT_CONFIG}

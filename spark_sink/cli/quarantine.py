@@ -55,7 +55,7 @@ def list_(
     table: _Table = None, group: Group = None, storage: Storage = None, fleet: Fleet = None, as_json: _Json = False
 ) -> None:
     """Count the quarantined records that wait for a replay, by topic and error."""
-    from spark_sink.sink.quarantine.quarantine_listing import COUNTED, counts  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine.quarantine_listing import COUNTED, counts
 
     chosen, total, read, faults = _tables(table, fleet, group, storage), 0, 0, 0
     values: list[dict[str, Any]] = []
@@ -82,7 +82,7 @@ def list_(
     raise typer.Exit(2 if faults else 0)
 
 
-def show(  # noqa: PLR0913, PLR0917 -- each is a flag
+def show(
     table: _Table = None,
     topic: Annotated[str | None, typer.Option(help="Of this topic only.")] = None,
     partition: Annotated[int | None, typer.Option(max=_LARGEST, help="Of this partition only.")] = None,
@@ -94,8 +94,8 @@ def show(  # noqa: PLR0913, PLR0917 -- each is a flag
     as_json: _Json = False,
 ) -> None:
     """Show quarantined records in full, with the reason."""
-    from spark_sink.formats.quarantined_rows import python_rows  # noqa: PLC0415 -- pyarrow and deltalake load slowly
-    from spark_sink.sink.quarantine.quarantine_listing import lowest  # noqa: PLC0415 -- as above
+    from spark_sink.formats.quarantined_rows import python_rows
+    from spark_sink.sink.quarantine.quarantine_listing import lowest
 
     wanted = {"topic": topic, "partition": partition, "offset": offset}
     asked = {name: value for name, value in wanted.items() if value is not None}
@@ -131,7 +131,7 @@ def replay(
     fleet: Fleet = None,
 ) -> None:
     """Replay quarantined records into the table, each exactly once; records that the repair leaves out keep waiting."""
-    from spark_sink.sink.quarantine.quarantine_replay import replay as bring  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine.quarantine_replay import replay as bring
 
     mended, chosen = _repair(repair), _tables(table, fleet, group, storage)
     rows = left = read = faults = 0
@@ -148,7 +148,7 @@ def replay(
     raise typer.Exit(2 if faults else 0)
 
 
-def publish(  # noqa: PLR0913, PLR0917 -- each is a flag
+def publish(
     topic: Annotated[str, typer.Option(callback=given, help="Kafka topic of the dead letters; it must exist.")],
     bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
     table: _Table = None,
@@ -174,9 +174,9 @@ def publish(  # noqa: PLR0913, PLR0917 -- each is a flag
 
 def _rounds(properties: dict[str, str], topic: str, every_s: float | None, once: "Callable[[Publisher], int]") -> int:
     """Publish once, or until a signal; return the number of tables that were not read in the last round."""
-    from spark_sink.cli._reachable import reach, reach_topic  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.kafka.client_property_names import librdkafka_config  # noqa: PLC0415 -- as above
-    from spark_sink.sink.quarantine.dead_letter_publisher import Publisher  # noqa: PLC0415 -- as above
+    from spark_sink.cli._reachable import reach, reach_topic
+    from spark_sink.kafka.client_property_names import librdkafka_config
+    from spark_sink.sink.quarantine.dead_letter_publisher import Publisher
 
     reach(properties)
     reach_topic(properties, topic)
@@ -191,7 +191,7 @@ def _rounds(properties: dict[str, str], topic: str, every_s: float | None, once:
 
 
 def _publish(publisher: "Publisher", chosen: Tables, form: LogFormat) -> int:
-    from spark_sink.sink.quarantine.dead_letter_publisher import Sent  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine.dead_letter_publisher import Sent
 
     tell = _log.info if form is LogFormat.JSON else typer.echo
     total, read, faults = Sent(0), 0, 0
@@ -213,7 +213,7 @@ def _publish(publisher: "Publisher", chosen: Tables, form: LogFormat) -> int:
 
 def _tables(table: str | None, fleet: Path | None, group: str | None, storage: list[str] | None) -> Tables:
     chosen = tables(table, fleet, group, storage)
-    from spark_sink.lake.matching_tables import refuse_quarantine  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.lake.matching_tables import refuse_quarantine
 
     if chosen.named is None:
         for address in chosen.addresses:
@@ -222,14 +222,14 @@ def _tables(table: str | None, fleet: Path | None, group: str | None, storage: l
 
 
 def _waiting(table: str, chosen: Tables, columns: "Sequence[str] | None" = None) -> "Iterator[pa.Table]":
-    from spark_sink.sink.quarantine.quarantine_replay import waiting  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine.quarantine_replay import waiting
 
     group = _group(table, chosen)
     return waiting(table, group, chosen.storage, columns) if columns else waiting(table, group, chosen.storage)
 
 
 def _group(table: str, chosen: Tables) -> str:
-    from spark_sink.lake.verification import writing_group  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.lake.verification import writing_group
 
     return writing_group(table, chosen.group, chosen.storage)
 

@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
     app.command("query", rich_help_panel="Look and check (changes nothing)")(query)
 
 
-def query(  # noqa: PLR0913, PLR0917 -- each is a flag
+def query(
     sql: Annotated[str, typer.Argument(callback=given, help="One statement over the view `records`.")],
     table: Annotated[str, typer.Option(callback=given, help="Address of the table; {topic} as in agents.")],
     bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
@@ -46,9 +46,9 @@ def query(  # noqa: PLR0913, PLR0917 -- each is a flag
     as_json: Annotated[bool, typer.Option("--json", help="Print every row as a line of JSON.")] = False,
 ) -> None:
     """Query a table up to now: its rows, and the records of Kafka that it lacks."""
-    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.source.union_read.table_query import query as run  # noqa: PLC0415 -- as above
-    from spark_sink.source.union_read.union_reader import open_union  # noqa: PLC0415 -- as above
+    from spark_sink.cli._reachable import reach
+    from spark_sink.source.union_read.table_query import query as run
+    from spark_sink.source.union_read.union_reader import open_union
 
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
     stored = storage_pairs(storage)

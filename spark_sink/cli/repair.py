@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     app.command("repair", rich_help_panel="Ingest into Delta")(repair)
 
 
-def repair(  # noqa: PLR0913 -- each is a flag
+def repair(
     table: Address = None,
     storage: Storage = None,
     fleet: Fleet = None,
@@ -28,7 +28,7 @@ def repair(  # noqa: PLR0913 -- each is a flag
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Remove rows that are in a table twice, in one commit a table; agents may run. Exit code 1 if some stay."""
-    from spark_sink.lake.double_row_removal import repair as remove_doubles  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.lake.double_row_removal import repair as remove_doubles
 
     chosen = tables(table, fleet, None, storage)
     done: list[Repaired] = []

@@ -29,9 +29,9 @@ def rewind(
 
     Stop the agents first.
     """
-    from spark_sink.lake.matching_tables import has_placeholder  # noqa: PLC0415 -- as below
-    from spark_sink.lake.table_storage import full_address  # noqa: PLC0415 -- as below
-    from spark_sink.sink.rewind.delta_rewind import rewind as set_back  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.lake.matching_tables import has_placeholder
+    from spark_sink.lake.table_storage import full_address
+    from spark_sink.sink.rewind.delta_rewind import rewind as set_back
 
     if has_placeholder(table):
         raise OptionError(f"{table}: a rewind is of one table: name it, without {{topic}} and {{cluster}}")

@@ -13,7 +13,6 @@ from rich.progress import Progress
 from rich.table import Table
 
 from spark_sink.cli import _output
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._simulation_columns import explained
 
 if TYPE_CHECKING:
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("simulate", cls=formerly(slo_s="slo"), rich_help_panel="Workers per topic")(simulate)
+    app.command("simulate", rich_help_panel="Workers per topic")(simulate)
 
 
-def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
+def simulate(
     trace: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,11 +55,11 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
         if not 0 < value < math.inf:
             raise typer.BadParameter(f"{value:g}, need a finite number above 0", param_hint=flag)
     if html is not None:
-        from spark_sink.cli import _simulation_page  # noqa: PLC0415 -- matplotlib is an extra, and loads slowly
+        from spark_sink.cli import _simulation_page
 
         _simulation_page.check(html)
-    from assignors.scaling import POLICIES, Pipeline  # noqa: PLC0415 -- as above
-    from assignors.simulation import (  # noqa: PLC0415 -- as above
+    from assignors.scaling import POLICIES, Pipeline
+    from assignors.simulation import (
         STANDARD_TRACES,
         compare_policies,
         generate_traces,

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._former_names import formerly
 from spark_sink.cli._option_values import given, pairs, servers
 from spark_sink.cli._option_values import workers as read_workers
 from spark_sink.cli._process_options import Format, logged
@@ -17,10 +16,10 @@ _Pairs = list[str] | None
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("sink", cls=formerly(subscribe_pattern="pattern"), rich_help_panel="Ingest into Delta")(sink)
+    app.command("sink", rich_help_panel="Ingest into Delta")(sink)
 
 
-def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
+def sink(
     config: Annotated[Path | None, typer.Option(help="TOML file with the settings below.")] = None,
     bootstrap_servers: Annotated[
         str | None, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")
@@ -93,22 +92,22 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     for name in ("catalog", "kafka", "source", "sink", "storage", "spark"):
         flags[name] = pairs(flags[name], f"--{name}")
     flags["workers"] = json.dumps(read_workers(workers)) if workers else None
-    from spark_sink.agent.agent_settings import AgentSettings  # noqa: PLC0415 -- pydantic loads slowly
+    from spark_sink.agent.agent_settings import AgentSettings
 
     settings = AgentSettings.load(config, flags)
     if check:
-        from spark_sink.cli._check_lines import only_findings, report  # noqa: PLC0415 -- as above
+        from spark_sink.cli._check_lines import only_findings, report
 
         with only_findings(settings.model_dump()):
-            from spark_sink.agent.sink_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly
+            from spark_sink.agent.sink_checks import look
 
             report(look(settings))
     with logged(log_format, settings.model_dump(), agent=settings.agent):
-        from spark_sink.agent.start.early_spark import early_spark  # noqa: PLC0415 -- pyspark loads slowly
-        from spark_sink.agent.stop_signal import StopSignal  # noqa: PLC0415 -- as above
+        from spark_sink.agent.start.early_spark import early_spark
+        from spark_sink.agent.stop_signal import StopSignal
 
         stop = StopSignal()
         with early_spark(settings) as early:
-            from spark_sink.agent.spark_agent import run  # noqa: PLC0415 -- Arrow and clients, while the JVM starts
+            from spark_sink.agent.spark_agent import run
 
             run(settings, early, stop)

@@ -30,7 +30,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check that tables have every record once, reading only the tables; exit code 1 if one has not."""
-    from spark_sink.lake.verification import verify as check  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.lake.verification import verify as check
 
     chosen = tables(table, fleet, group, storage)
     reports, values, code = [], [], 0

@@ -107,13 +107,13 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def end_descendants(keep: frozenset[int] = frozenset(), timeout_s: float = 5.0) -> int:
-    """Send SIGKILL to all descendants except those to keep, and return how many were still alive."""
-    left = [p for p in psutil.Process().children(recursive=True) if p.pid not in keep]
+def end_descendants() -> int:
+    """Send SIGKILL to all descendants, and return how many were still alive."""
+    left = psutil.Process().children(recursive=True)
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(left, timeout=timeout_s)
+    psutil.wait_procs(left, timeout=5.0)
     return len(left)
 
 

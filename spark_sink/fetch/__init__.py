@@ -1,6 +1,7 @@
 """How a task reads: records from librdkafka, Arrow batches out.
 
 * `range_reader`: reads ranges of offsets.
+* `from_leaders`: reads them from the leaders without librdkafka.
 * `log_requests`: bounds of a log, and whether its topic is still there.
 * `consumer_properties`: the properties of its consumer.
 * `librdkafka`: a consumer on librdkafka's C interface; `librdkafka_symbols`: that interface's functions.

@@ -22,8 +22,8 @@ from spark_sink.formats.unknown_policy import NullPolicy, Policy
 
 try:
     from spark_sink.formats import json_compiled
-except ImportError:  # built without a C compiler
-    json_compiled = None
+except ImportError:
+    json_compiled = None  # type: ignore[assignment]  # built without a C compiler
 
 # Exact parsing and writing use the stack, and the result must not depend on the free stack. orjson reads 1,024 levels
 # and writes 254.

@@ -32,10 +32,6 @@ REASON = pa.struct(
         pa.field("headers", _HEADERS),
     ]
 )
-REASON_SQL = (
-    "struct<error_class: string, error_text: string, schema_id: int, key: binary, value: binary, "
-    "headers: array<struct<key: string, value: binary>>>"
-)
 
 SCHEMA = pa.schema(
     [

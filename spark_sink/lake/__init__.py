@@ -1,6 +1,7 @@
 """Lake tables: the contract, its implementation with Delta, and the files to be committed.
 
 * `table_contract`: the sink's requirements of a table format.
+* `table_settings`: settings for creating and changing a table of either format.
 * `delta_table`: the implementation of that contract with Delta.
 * `iceberg`: the implementation of that contract with Iceberg.
 * `table_formats`: opens a table of either format by its address.
@@ -11,6 +12,7 @@
 * `quarantine_reader`: reads quarantined records in parts.
 * `parquet_landing`: writes Arrow batches to Parquet files with statistics of their offsets.
 * `partition_folders`: the folders of a Delta table's partitions.
+* `foreign_parquet`: reads and rewrites Parquet files of other engines.
 * `adopted_files`: describes Parquet files that another writer made for the table.
 * `restore_refusal`: refuses a table whose rows a RESTORE took back, until a rewind sets its positions.
 * `vacuumed_files`: refuses to commit files that VACUUM has removed.
@@ -22,9 +24,11 @@
 * `fenced_replacement`: replaces files in one commit, if all of them are still in the table.
 * `files_doubled_by_optimize`: finds files that an OPTIMIZE doubled, from the log only.
 * `delta_files`: data files of a Delta table read one by one, and replaced without some of their rows.
+* `table_dataset`: the rows of a Delta table as an Arrow dataset.
 * `double_row_search`: finds rows that are in a table twice.
 * `double_row_removal`: removes double rows from a table.
 * `conditional_put_check`: checks that an object store does not overwrite log entries.
+* `matching_tables`: the existing tables of an address with placeholders.
 * `mistaken_addresses`: refuses addresses that mean another folder than their author thinks.
 * `storage_names`: refuses mistyped names of options of an object store or a catalog.
 * `table_storage`: local folders and object stores as one file system.

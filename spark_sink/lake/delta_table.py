@@ -7,8 +7,8 @@ version, so nothing is checked, and a late writer could commit.
 
 import contextlib
 import logging
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,8 +23,7 @@ from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_put_check import refuse_overwriting_store
 from spark_sink.lake.delta_log_reader import OURS, TransactionLog, lasting
 from spark_sink.lake.file_descriptions import describe_quarantined
-from spark_sink.lake.iceberg.partition_terms import Term
-from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
+from spark_sink.lake.parquet_landing import KEYS, Landing, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
     application,
     batch_write,
@@ -41,6 +40,7 @@ from spark_sink.lake.restore_refusal import refuse_restored
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.lake.unwritten_quarantine import named_quarantine
 from spark_sink.lake.vacuumed_files import refuse_gone
@@ -50,23 +50,6 @@ _log = logging.getLogger("azimuth.sink")
 _ATTEMPTS = 5
 # Opening a table reads a checkpoint and all commits after it; writing a checkpoint costs time per file of the table.
 PROPERTIES = {"delta.checkpointInterval": "50"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSettings:
-    """Settings for creating and changing a table.
-
-    Attributes:
-        layout: layout of the files.
-        properties: of a new table; they override PROPERTIES.
-        merge_schema: add columns of the batch that the table lacks.
-        terms: partitioning of a new Iceberg table.
-    """
-
-    layout: Layout = field(default_factory=Layout)
-    properties: Mapping[str, str] = field(default_factory=dict)
-    merge_schema: bool = False
-    terms: Sequence[Term] = ()
 
 
 class DeltaLakeTable:

@@ -3,7 +3,7 @@
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import base_of
 from spark_sink.lake.delta_log_reader import TransactionLog
-from spark_sink.lake.positions import FORMER_REWOUND, beginning, parse_positions, rewound
+from spark_sink.lake.positions import beginning, parse_positions, rewound
 
 
 def refuse_restored(uri: str, log: TransactionLog, group: str) -> None:
@@ -32,9 +32,4 @@ def refuse_restored(uri: str, log: TransactionLog, group: str) -> None:
         f"{uri}: version {at} is a RESTORE, which takes rows back and leaves the positions; nothing was "
         f"written, because the offsets between would be lost. `azimuth rewind {uri} --apply` "
         "sets the positions to what the rows hold"
-        + (
-            "; run it once more, because the version that ran it before did not store for which group"
-            if found.get(FORMER_REWOUND, -1) >= at
-            else ""
-        )
     )

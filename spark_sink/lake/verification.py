@@ -219,7 +219,7 @@ def verify(
         handle = DeltaTable(uri, storage_options=dict(storage_options or {}) or None)
         log = TransactionLog(uri, storage_options)
         kept = log.refresh(handle.version())  # rows and positions of one version
-        name = the_group(uri, kept, group)
+        name = named_group(uri, groups(kept), group)
         found = scan_table(handle)
         if accounted is None:
             accounted = scan(quarantine_records(uri, log, storage_options, COLUMNS))
@@ -269,17 +269,8 @@ def writing_group(table: str, group: str | None, storage: Storage | None = None)
             named.
     """
     if not is_iceberg(table):
-        return the_group(table, transactions(table, storage), group)
+        return named_group(table, groups(transactions(table, storage)), group)
     return named_group(table, sorted(_stored(iceberg_address(table), storage or {}).state.groups), group)
-
-
-def the_group(uri: str, kept: Mapping[str, int], group: str | None) -> str:
-    """Return the named group, or the only one; empty if no group has written.
-
-    Raises:
-        TableError: the group has not written here, or several groups have and none was named.
-    """
-    return named_group(uri, groups(kept), group)
 
 
 def named_group(uri: str, known: Sequence[str], group: str | None) -> str:

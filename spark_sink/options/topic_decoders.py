@@ -3,7 +3,6 @@
 import queue
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
@@ -67,15 +66,13 @@ class LatestSchemas:
 
     Args:
         value: the format of the values, Avro or Protobuf.
-        clock: returns seconds, as time.monotonic.
     """
 
-    def __init__(self, value: ValueFormat, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, value: ValueFormat) -> None:
         # Imported here, because the raw format needs no library of the others.
         from spark_sink.formats import Registry  # noqa: PLC0415 -- as said above
 
         self._value = value
-        self._clock = clock
         self._registry = Registry(value.registry, serialized=value.name == "protobuf")
         self._asked_s: dict[str, float] = {}
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -88,7 +85,7 @@ class LatestSchemas:
     def newest(self, subject: str) -> Decoder | None:
         """Return the decoder of the newest schema that was read; None before the first answer. Returns immediately."""
         with self._lock:
-            now = self._clock()
+            now = time.monotonic()
             if now - self._asked_s.setdefault(subject, now) >= EVERY_S:
                 self._asked_s[subject] = float("inf")  # until it is answered
                 self._waiting.put(subject)
@@ -108,7 +105,7 @@ class LatestSchemas:
                 self._failing -= {subject, ""}
             finally:
                 with self._lock:
-                    self._asked_s[subject] = self._clock()
+                    self._asked_s[subject] = time.monotonic()
 
     def _read(self, subject: str) -> None:
         latest = self._registry.latest(subject)

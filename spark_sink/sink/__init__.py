@@ -11,6 +11,7 @@
 * `query_tables`: the tables of one query, each with its quarantine.
 * `spark_offset_log`: the ranges of a batch, from Spark's offset log.
 * `spark_landing`: files written by Spark's own Parquet writer, in `foreachBatch`.
+* `spark_written_files`: these files, in a folder beside those of the table.
 * `batch_against_table`: decides which part of a batch is still to be committed (pure).
 * `foreach_batch_write`: distinguishes a second write of a batch in `foreachBatch` from a replay (pure).
 * `range_write`: a batch write outside of a stream: ranges in its options (pure).

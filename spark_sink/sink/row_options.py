@@ -9,9 +9,9 @@ from spark_sink.errors import OptionError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.formats import Decoder
 from spark_sink.formats.quarantined_rows import good_schema
-from spark_sink.lake.delta_table import TableSettings
-from spark_sink.lake.iceberg.partition_terms import Term, check_terms, parse_terms
+from spark_sink.lake.iceberg.partition_terms import check_terms, parse_terms
 from spark_sink.lake.parquet_landing import Layout, check_partition_columns
+from spark_sink.lake.table_settings import TableSettings, Term
 from spark_sink.lake.table_storage import is_iceberg
 from spark_sink.options.option_spellings import Spelling, spelled
 from spark_sink.options.value_decoders import make_value_decoder

@@ -9,10 +9,10 @@ from spark_sink.formats import Decoder, decoded_schema
 from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.formats.quarantined_rows import good_schema, quarantine_of, split
 from spark_sink.formats.variant_type import with_variants
-from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.parquet_landing import Landing, normal_schema
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_landing
+from spark_sink.lake.table_settings import TableSettings
 from spark_sink.sink.rows_by_topic import RowsByTopic
 from spark_sink.sink.sink_options import SinkOptions
 

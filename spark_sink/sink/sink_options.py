@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from assignors.settings import proposal
 from spark_sink.errors import OptionError
-from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.parquet_landing import Layout
+from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import CATALOG, is_iceberg, local_path, storage_options
 from spark_sink.options.source_options import _KNOWN as _SOURCE
 from spark_sink.options.texts import flag

@@ -9,13 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, murmur2
 from kafka.cluster import ClusterMetadata
 from kafka.partitioner import DefaultPartitioner, Partitioner
 from kafka.protocol.metadata import MetadataResponse
 
 from producer import AZAwarePartitioner, AZAwareProducer
-from producer.decisions.key_hash import global_partition
 from producer.decisions.rendezvous_slots import hrw_table
 from producer.testing import MockCluster
 from tests.benchmarks.producer_report import PureProducer, save
@@ -135,7 +134,7 @@ def test_decisions_take_well_under_a_microsecond_at_any_size() -> None:
 
 def sender(kind: str, producer: Any, count: int) -> Callable[[], None]:  # noqa: ANN401 - both producers
     """Queue records in the way a bare producer's user, or ours, writes it."""
-    places = [global_partition(key, 6) for key in KEYS[:count]]
+    places = [murmur2(key, 6) for key in KEYS[:count]]
 
     def null() -> None:
         for _ in range(count):
@@ -166,7 +165,7 @@ def send_new_keys(producer: Any, number: int, count: int) -> float:  # noqa: ANN
             producer.produce("t", VALUE, key)
         return time.perf_counter() - began
     # Chosen beforehand, as in `sender`.
-    places = [global_partition(key, 6) for key in keys]
+    places = [murmur2(key, 6) for key in keys]
     began = time.perf_counter()
     for key, chosen in zip(keys, places, strict=True):
         producer.produce("t", VALUE, key, partition=chosen)
@@ -253,10 +252,8 @@ def test_keys_that_move_when_a_leader_does() -> None:
         members = tuple(range(0, 3 * count, 3))
         before, after = hrw_table(3 * count, members), hrw_table(3 * count, members[:-1])
         slots = len(before)
-        hashed = [global_partition(key, slots) for key in keys]
-        mod = sum(
-            members[global_partition(key, count)] != members[global_partition(key, count - 1)] for key in keys
-        ) / len(keys)
+        hashed = [murmur2(key, slots) for key in keys]
+        mod = sum(members[murmur2(key, count)] != members[murmur2(key, count - 1)] for key in keys) / len(keys)
         hrw = sum(before[slot] != after[slot] for slot in hashed) / len(keys)
         figures[count] = {"local-hrw": hrw, "local-mod": mod, "bar": 1 / count + 0.02}
     save("keys_moved_when_one_of_n_leaders_moves", {"share": figures})

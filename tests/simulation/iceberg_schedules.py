@@ -15,12 +15,12 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 
 import spark_sink.lake.iceberg.iceberg_table as table_module
 from spark_sink.errors import SparkSinkError, TableError
-from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg import compaction
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.snapshot_commit import Prepared
 from spark_sink.lake.iceberg.stored_state import GroupState
+from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.simulation.scheduler import BrokenPromiseError

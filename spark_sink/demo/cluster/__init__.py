@@ -1,4 +1,12 @@
-"""A Kafka of several brokers, one per zone, as local processes."""
+"""A Kafka of several brokers, one per zone, as local processes.
+
+* `local_cluster`: the cluster: its state file, its brokers, and the operations on them.
+* `broker`: one broker, and the rights of its users; `broker_process`: its process.
+* `broker_settings`: its configuration file; `broker_storage`: its disk.
+* `broker_assignors`: the assignors that run inside a broker.
+* `kafka_jars`: resolves the broker's jars into a cache.
+* `ports`: free ports.
+"""
 
 from spark_sink.demo.cluster.broker import Access, Broker, BrokerStatus
 from spark_sink.demo.cluster.broker_assignors import JAR_VARIABLE, find_assignor_jar

@@ -101,11 +101,11 @@ def uninterrupted() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def last_lines(log: Path, count: int = 15) -> str:
-    """Return the last lines of a log file; empty if the file does not exist."""
+def last_lines(log: Path) -> str:
+    """Return the last 15 lines of a log file; empty if the file does not exist."""
     if not log.exists():
         return ""
-    return "\n".join(log.read_text(errors="replace").splitlines()[-count:])
+    return "\n".join(log.read_text(errors="replace").splitlines()[-15:])
 
 
 def wait_until_gone(identities: list[ProcessIdentity], timeout_s: float) -> list[ProcessIdentity]:

@@ -59,9 +59,9 @@ def figure(width_px: float, height_px: float) -> Figure:
     return made
 
 
-def text_width(text: str, size: float = FONT_PX) -> float:
+def text_width(text: str) -> float:
     """Return the largest width of a text in the page's fonts, in pixels."""
-    return size * sum(0.58 if character.isascii() else 1.05 for character in text)
+    return FONT_PX * sum(0.58 if character.isascii() else 1.05 for character in text)
 
 
 def to_svg(drawn: Figure, name: str, alt: str, classes: Iterable[str] = ()) -> str:

@@ -1,6 +1,7 @@
 """Iceberg tables that implement `table_contract`. pyiceberg is imported at the first use of a table.
 
 * `catalogs`: addresses of tables, and the catalogs that hold them.
+* `rest_answers`: a REST catalog that must answer in time.
 * `hive_metastore`: Hive's catalog, with a compare and swap by the metastore.
 * `iceberg_table`: the table with compare and swap.
 * `stored_state`: the positions of all groups, as one table property.
@@ -17,6 +18,7 @@
 * `stored_rows`: reads positions and offsets of the rows, for `azimuth verify`.
 * `offset_filters`: filters of rows by offset.
 * `replayed_rows`: quarantined records and the rows to compare them with, for a replay.
+* `gone_files`: bad rows that commits name and whose files are gone.
 * `snapshot_expiry`: removes old snapshots from the metadata.
 * `compaction`: chooses small files, and joins them into larger ones.
 * `file_replacement`: replaces files in one commit that asserts the snapshot with all of them.

@@ -34,7 +34,7 @@ def add_columns(name: str, look: "Callable[[], Table | None]", columns: pa.Schem
             field.
         TableError: the table cannot be read, or columns are needed and the catalog refused.
     """
-    from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.exceptions import CommitFailedException
 
     refuse_foreign_types(name, columns)
     for _ in range(_ATTEMPTS):

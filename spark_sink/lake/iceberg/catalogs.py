@@ -105,14 +105,14 @@ def refuse_unknown_catalog(address: str, storage: Storage) -> None:
 @lru_cache(maxsize=64)
 def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
     try:
-        from pyiceberg.catalog import (  # noqa: PLC0415 -- loads slowly, and only this format needs it
+        from pyiceberg.catalog import (
             AVAILABLE_CATALOGS,
             CatalogType,
             load_catalog,
         )
     except ImportError as error:
         raise OptionError(f"Iceberg needs pyiceberg: pip install 'kafka-azimuth[iceberg]' ({error})") from error
-    from pyiceberg.exceptions import NotInstalledError  # noqa: PLC0415 -- as above
+    from pyiceberg.exceptions import NotInstalledError
 
     # The type may be in pyiceberg's configuration file only.
     AVAILABLE_CATALOGS[CatalogType.REST] = _answering_rest
@@ -136,13 +136,13 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
 
 
 def _answering_rest(name: str, properties: Mapping[str, str]) -> "Catalog":
-    from spark_sink.lake.iceberg.rest_answers import AnsweringRestCatalog  # noqa: PLC0415 -- loads slowly
+    from spark_sink.lake.iceberg.rest_answers import AnsweringRestCatalog
 
     return AnsweringRestCatalog(name, **properties)
 
 
 def _fenced_hive(name: str, properties: Mapping[str, str]) -> "Catalog":
-    from spark_sink.lake.iceberg.hive_metastore import FencedHiveCatalog  # noqa: PLC0415 -- loads slowly
+    from spark_sink.lake.iceberg.hive_metastore import FencedHiveCatalog
 
     return FencedHiveCatalog(name, **properties)
 

@@ -30,7 +30,7 @@ def refuse_foreign_types(name: str, schema: pa.Schema) -> None:
 
 def arrow_columns(schema: "Schema") -> pa.Schema:
     """Return the table's columns with Arrow's plain types, all nullable."""
-    from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     found = schema_to_pyarrow(schema, include_field_ids=False)
     return pa.schema([pa.field(one.name, _plain(one.type)) for one in found])
@@ -38,8 +38,8 @@ def arrow_columns(schema: "Schema") -> pa.Schema:
 
 def numbered(columns: pa.Schema) -> "Schema":
     """Return the columns of a new table, with field ids."""
-    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids  # noqa: PLC0415 -- loads slowly
-    from pyiceberg.schema import assign_fresh_schema_ids  # noqa: PLC0415 -- as above
+    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
+    from pyiceberg.schema import assign_fresh_schema_ids
 
     return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(columns))
 

@@ -83,7 +83,7 @@ def _chosen(table: "Table") -> "list[FileScanTask]":
 
 
 def _written(table: "Table", tasks: "Sequence[FileScanTask]", layout: Layout) -> list[DataFile]:
-    from spark_sink.lake.iceberg.file_scan import file_scan  # noqa: PLC0415 -- imports pyiceberg
+    from spark_sink.lake.iceberg.file_scan import file_scan
 
     columns = arrow_columns(table.schema())
     scan = file_scan(table.metadata, table.io, table.schema())

@@ -53,9 +53,9 @@ def entry(name: str, file: DataFile, metadata: "TableMetadata") -> "Entry":
         SchemaError: columns have other field ids by now, so readers would not find their values; the table has another
             partitioning; or the file lacks columns, because its path has their values.
     """
-    from pyiceberg.manifest import DataFile as Entry  # noqa: PLC0415 -- loads slowly
-    from pyiceberg.manifest import DataFileContent, FileFormat  # noqa: PLC0415 -- as above
-    from pyiceberg.typedef import Record  # noqa: PLC0415 -- as above
+    from pyiceberg.manifest import DataFile as Entry
+    from pyiceberg.manifest import DataFileContent, FileFormat
+    from pyiceberg.typedef import Record
 
     if file.partition_values:
         raise SchemaError(
@@ -101,7 +101,7 @@ def _refuse_other_ids(name: str, ids: Mapping[str, Sequence[int]], schema: "Sche
 
 
 def _bounds(values: Mapping[str, Any], schema: "Schema") -> dict[int, bytes]:
-    from pyiceberg.conversions import to_bytes  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.conversions import to_bytes
 
     found: dict[int, bytes] = {}
     for column, value in values.items():

@@ -84,7 +84,7 @@ def replace_files(name: str, look: "Callable[[], Table | None]", change: Replace
 
 def has_deletes(table: "Table") -> bool:
     """Return whether deletes by row apply to the table's files."""
-    from pyiceberg.manifest import ManifestContent  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.manifest import ManifestContent
 
     snapshot = table.current_snapshot()
     found = snapshot.manifests(table.io) if snapshot else []

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.added_columns import add_columns, refuse_ambiguous
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog, repeat_lost_races
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
@@ -34,6 +33,7 @@ from spark_sink.lake.parquet_landing import KEYS, Landing, storage_errors
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import Storage
 from spark_sink.lake.vacuumed_files import refuse_missing
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -311,7 +311,7 @@ class IcebergTable:
         return math.inf if found is None else began_ms(found.table)
 
     def _load(self) -> "Table | None":
-        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 -- loads slowly
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
         try:
             if self._table is None:

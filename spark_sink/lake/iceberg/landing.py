@@ -29,7 +29,7 @@ def files_of(table: "Table") -> pa_fs.FileSystem:
     Raises:
         TableError: the table's files are not accessed by Arrow.
     """
-    from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.io.pyarrow import PyArrowFileIO
 
     if not isinstance(table.io, PyArrowFileIO):
         raise TableError(

@@ -44,7 +44,7 @@ def tables_of_topics(address: str, storage: Storage) -> Iterator[tuple[str, str]
 
 def _below(catalog: "Catalog", namespace: tuple[str, ...], parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Yield the paths of the tables below a namespace whose names match the parts, one after another."""
-    from pyiceberg.exceptions import NoSuchNamespaceError  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.exceptions import NoSuchNamespaceError
 
     part, rest = parts[0], parts[1:]
     pattern = _pattern(part)

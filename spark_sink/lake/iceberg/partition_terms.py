@@ -6,7 +6,6 @@ columns, and the metadata has the partition of each file.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import mmh3
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.errors import OptionError, SchemaError
+from spark_sink.lake.table_settings import Term
 
 if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
@@ -27,31 +27,6 @@ _TERM = re.compile(
 )
 _MOST_BUCKETS = 2**31 - 1
 _DAY_US = 24 * 3600 * 10**6
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One part of a partitioning.
-
-    Attributes:
-        column: the source column.
-        transform: `identity`, `day` or `bucket`.
-        buckets: number of buckets; 0 for the other transforms.
-    """
-
-    column: str
-    transform: str = "identity"
-    buckets: int = 0
-
-    @property
-    def name(self) -> str:
-        """The name of the partition field, as Iceberg's other writers call it."""
-        return self.column if self.transform == "identity" else f"{self.column}_{self.transform}"
-
-    def __str__(self) -> str:
-        if self.transform == "bucket":
-            return f"bucket({self.buckets}, {self.column})"
-        return self.column if self.transform == "identity" else f"{self.transform}({self.column})"
 
 
 def parse_terms(text: str) -> tuple[Term, ...]:
@@ -96,8 +71,8 @@ def spec_of(terms: Sequence[Term], schema: "Schema") -> "PartitionSpec":
         terms: that `check_terms` accepts.
         schema: of the new table, with field ids.
     """
-    from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec  # noqa: PLC0415 -- loads slowly
-    from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform  # noqa: PLC0415 -- as above
+    from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+    from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 
     def field(at: int, term: Term) -> PartitionField:
         kinds = {"identity": IdentityTransform, "day": DayTransform}

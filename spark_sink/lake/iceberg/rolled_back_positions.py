@@ -77,7 +77,7 @@ def with_rewind(metadata: "TableMetadata", state: State, new: Rewind) -> tuple[R
 
 
 def _read(table: "Table", path: str) -> "TableMetadata | None":
-    from pyiceberg.serializers import FromInputFile  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.serializers import FromInputFile
 
     try:
         return FromInputFile.table_metadata(table.io.new_input(path))

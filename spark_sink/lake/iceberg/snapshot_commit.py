@@ -52,10 +52,10 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
         ConflictError: another writer was faster; nothing was changed.
         TableError: the commit failed, or its answer was lost; it may or may not have succeeded.
     """
-    from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 -- loads slowly
-    from pyiceberg.table.update import SetPropertiesUpdate  # noqa: PLC0415 -- as above
+    from pyiceberg.exceptions import CommitFailedException
+    from pyiceberg.table.update import SetPropertiesUpdate
 
-    from spark_sink.lake.iceberg.snapshot_producers import ReadTransaction, name_any_day  # noqa: PLC0415 -- as above
+    from spark_sink.lake.iceberg.snapshot_producers import ReadTransaction, name_any_day
 
     name_any_day()
     updates: tuple[TableUpdate, ...]
@@ -86,9 +86,9 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
 
 
 def _producer(transaction: "Transaction", prepared: Prepared) -> "_SnapshotProducer[Any]":
-    from pyiceberg.table.snapshots import Operation  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.table.snapshots import Operation
 
-    from spark_sink.lake.iceberg.snapshot_producers import AddFiles, RemoveFiles, ReplaceFiles  # noqa: PLC0415 -- as above
+    from spark_sink.lake.iceberg.snapshot_producers import AddFiles, RemoveFiles, ReplaceFiles
 
     summary, files = dict(prepared.summary), transaction._table.io  # noqa: SLF001 -- as `update_snapshot`
     if not prepared.removed:
@@ -99,7 +99,7 @@ def _producer(transaction: "Transaction", prepared: Prepared) -> "_SnapshotProdu
 
 def assertions(table: "Table") -> Sequence["TableRequirement"]:
     """Return what a commit requires of the table beside its snapshot: its identity, its columns and its partitions."""
-    from pyiceberg.table.update import (  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.table.update import (
         AssertCurrentSchemaId,
         AssertDefaultSpecId,
         AssertTableUUID,

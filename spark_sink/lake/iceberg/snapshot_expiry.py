@@ -28,7 +28,7 @@ def expire(table: "Table", keep: int, every: int) -> bool:
             snapshot would not descend from it, which looks like a rollback.
         every: the largest number of snapshots that stay without an expiry, from 1.
     """
-    from pyiceberg.table.update import (  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.table.update import (
         AssertRefSnapshotId,
         AssertTableUUID,
         RemoveSnapshotsUpdate,

@@ -69,7 +69,7 @@ def without_rows_from(
     Raises:
         TableError: a file cannot be read or written.
     """
-    from spark_sink.lake.iceberg.offset_filters import from_offsets  # noqa: PLC0415 -- imports pyiceberg
+    from spark_sink.lake.iceberg.offset_filters import from_offsets
 
     dropped: dict[int, Sequence[int]] = {}
     losing: list[ListedFile] = []

@@ -152,9 +152,9 @@ def read_file(table: "Table", file: ListedFile, names: Sequence[str]) -> pa.Tabl
     Raises:
         TableError: the file cannot be read.
     """
-    from pyiceberg.table import FileScanTask  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.table import FileScanTask
 
-    from spark_sink.lake.iceberg.file_scan import file_scan  # noqa: PLC0415 -- imports pyiceberg
+    from spark_sink.lake.iceberg.file_scan import file_scan
 
     schema = arrow_columns(table.schema())
     wanted = pa.schema([schema.field(name) for name in names])

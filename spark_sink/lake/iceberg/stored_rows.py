@@ -53,10 +53,10 @@ class StoredTable:
         Raises:
             TableError: the rows cannot be read, or lack a column.
         """
-        from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415 -- loads slowly
-        from pyiceberg.table import ManifestGroupPlanner  # noqa: PLC0415 -- as above
+        from pyiceberg.io.pyarrow import schema_to_pyarrow
+        from pyiceberg.table import ManifestGroupPlanner
 
-        from spark_sink.lake.iceberg.file_scan import file_scan  # noqa: PLC0415 -- imports pyiceberg
+        from spark_sink.lake.iceberg.file_scan import file_scan
 
         try:
             scan = self.table.scan(only, tuple(columns))
@@ -134,7 +134,7 @@ def open_stored(address: str, storage: Storage, *, rolled_back: bool = False) ->
     Raises:
         TableError: the table cannot be read, or its rows are not those of its positions.
     """
-    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
     found = identifier(address)
     if is_absent(storage):

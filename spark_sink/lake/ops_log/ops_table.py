@@ -23,12 +23,13 @@ from spark_sink.errors import SparkSinkError, TableError, plain
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.conditional_put_check import refuse_overwriting_store
 from spark_sink.lake.delta_log_reader import OURS, our_note
-from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
+from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, table_files, write_rewrite
 from spark_sink.lake.parquet_landing import FileStatistics, Layout, normal_columns, storage_errors
 from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
+from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import Storage, filesystem, read_text, table_uri
 
 _DATE: Final = "date"

@@ -1,4 +1,12 @@
-"""Read-only HTTP: the live page of an agent of a fleet, the autoscaler's figures, probes and Prometheus."""
+"""Read-only HTTP: the live page of an agent of a fleet, the autoscaler's figures, probes and Prometheus.
+
+* `http_server`: a small HTTP server; `http_credentials`: its token and TLS.
+* `status_server`: the page, the status as JSON, metrics and probes of an agent.
+* `page`: the live page of an agent; `fleet_page`: the page of the whole fleet.
+* `status_metrics`: a status as Prometheus metrics.
+* `scaling_server`: the autoscaler's figures, metrics and a probe.
+* `metrics_server`: a port for scrapes of Prometheus only.
+"""
 
 from spark_sink.monitoring.live.http_credentials import Access
 from spark_sink.monitoring.live.http_server import parse_address

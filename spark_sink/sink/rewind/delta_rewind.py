@@ -22,7 +22,6 @@ from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.positions import (
-    FORMER_REWOUND,
     application,
     groups,
     parse_group,
@@ -143,7 +142,7 @@ def _changes(
     reached = lineage_positions(log, group, handle, storage, find_version)
     ends |= {key: max(end, min(reached.get(key, end), positions[key])) for key, end in ends.items()}
     removed = Removed()
-    if max(kept.get(rewound(group), -1), kept.get(FORMER_REWOUND, -1)) >= 0:
+    if kept.get(rewound(group), -1) >= 0:
         removed = find_removed(uri, log.earlier_commits(), group, ends, find_version)
     # A RESTORE of the table takes its bad records back as well: those of the version that came back count.
     if not removed.floors and log.restored <= kept.get(rewound(group), -1):

@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 from spark_sink.errors import TableError
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.fenced_replacement import active_paths
-from spark_sink.lake.positions import FORMER_REWOUND, groups, parse_positions, rewound
+from spark_sink.lake.positions import groups, parse_positions, rewound
 from spark_sink.lake.table_storage import Storage
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -94,7 +94,7 @@ def past_bad_records(
 
 def _brought_back(log: TransactionLog, group: str, target: Target) -> int | None:
     found, at = log.transactions, log.restored
-    if at <= max(found.get(rewound(group), -1), found.get(FORMER_REWOUND, -1)):
+    if at <= found.get(rewound(group), -1):
         return None
     entry = log.entry(at)
     named = None if entry is None else entry.brought_back(target)

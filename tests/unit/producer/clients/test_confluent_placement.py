@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer, murmur2
 
 from producer import AZAwareProducer, Reason, SkewGuard
-from producer.decisions.key_hash import global_partition
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
@@ -148,6 +147,6 @@ def test_keys_follow_java_even_before_leaders_are_known(mock: MockCluster) -> No
     for number in range(100):
         Producer.produce(producer, TOPIC, b"v", f"key-{number}", on_delivery=delivered)
     assert producer.flush(10) == 0
-    assert places == {key: global_partition(key.encode(), 15) for key in places}
+    assert places == {key: murmur2(key.encode(), 15) for key in places}
     assert len(places) == 100
     producer.close()

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from producer.decisions.key_hash import global_partition
+from producer.decisions.key_hash import key_hash
+from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.rendezvous_slots import _large_table, hrw_table, slots_for
 from producer.testing import librdkafka
 
+global_partition = key_hash(ClientPartitioner.MURMUR2)
 DATA = Path(__file__).parents[3] / "data"
 
 

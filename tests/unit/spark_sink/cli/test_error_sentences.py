@@ -52,7 +52,7 @@ def test_secrets_of_a_fleets_file_are_hidden(tmp_path: Path, capsys: pytest.Capt
         f'[sources.eu]\nbootstrap_servers = "localhost:1"\ntopics = ["{SECRET}x"]\n'
     )
     with pytest.raises(SystemExit) as ended:
-        main(["fleet", "status", "--config", str(file), "--topic", f"{SECRET}"])
+        main(["fleet", "status", "--config", str(file), "--explain", f"{SECRET}"])
     said = capsys.readouterr()
     assert ended.value.code == 2
     assert SECRET not in said.err

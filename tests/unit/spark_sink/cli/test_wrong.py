@@ -50,7 +50,6 @@ NOWHERE = ("--bootstrap-servers", "localhost:9", "--group", "g")
         (("lag", *NOWHERE, "--table", "{tmp}/none"), "it holds no position of group 'g'"),
         (("plan", *NOWHERE, "--workers", "*=many"), "need a whole number"),
         (("simulate", "--policy", "none"), "policy 'none': known are"),
-        (("simulate", "--slo", "0"), "need a finite number above 0"),
         (("simulate", "--slo-s", "0"), "need a finite number above 0"),
         (("simulate", "--worker-rate", "0"), "need a finite number above 0"),
         (("simulate", "--trace", "all", "--html", "{tmp}/no/report.html"), "report.html: the report cannot be written"),

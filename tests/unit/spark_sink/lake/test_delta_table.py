@@ -15,10 +15,11 @@ from deltalake.exceptions import CommitFailedError
 from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake import vacuumed_files
-from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
+from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, normal_schema
 from spark_sink.lake.schema_fit import fit_schema
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
+from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition

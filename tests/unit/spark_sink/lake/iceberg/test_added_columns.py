@@ -8,8 +8,8 @@ from pyiceberg.exceptions import ForbiddenError
 from pyiceberg.table.update.schema import UpdateSchema
 
 from spark_sink.errors import SchemaError, TableError
-from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.table_settings import TableSettings
 from tests.table_kinds import ADDRESS, SCHEMA, peer, warehouse
 
 NUMBER = pa.int64()

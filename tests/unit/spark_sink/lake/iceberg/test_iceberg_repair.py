@@ -12,7 +12,6 @@ from spark_sink.cli import main
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake import double_row_removal
-from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.double_row_removal import Repaired
 from spark_sink.lake.double_row_removal import repair as repair_tables
 from spark_sink.lake.iceberg import compaction, file_replacement, snapshot_commit, stored_files
@@ -23,6 +22,7 @@ from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.landing import IcebergLanding
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_contract import Change, DataFile
+from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.iceberg_batches import Writer, bad_offsets, offsets

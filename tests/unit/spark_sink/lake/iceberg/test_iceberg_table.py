@@ -19,13 +19,13 @@ from pyiceberg.types import StringType
 
 from spark_sink import positions
 from spark_sink.errors import ConflictError, OptionError, SchemaError, TableError
-from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg import iceberg_table
 from spark_sink.lake.iceberg.catalogs import iceberg_address, open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.snapshot_commit import Prepared
 from spark_sink.lake.iceberg.stored_state import PROPERTY
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.table_kinds import ADDRESS, FOREIGN, SCHEMA, catalog, iceberg_file, peer, rows_of, warehouse

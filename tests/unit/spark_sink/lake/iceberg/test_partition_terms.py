@@ -12,7 +12,6 @@ from pyiceberg.types import BinaryType, DateType, IcebergType, IntegerType, Long
 
 from spark_sink.errors import OptionError, SchemaError
 from spark_sink.lake.iceberg.partition_terms import (
-    Term,
     check_terms,
     parse_terms,
     partitioned,
@@ -20,6 +19,7 @@ from spark_sink.lake.iceberg.partition_terms import (
     terms_of,
     transformed,
 )
+from spark_sink.lake.table_settings import Term
 
 TIME = pa.timestamp("us", tz="UTC")
 KINDS: dict[str, tuple[pa.DataType, IcebergType, list[Any]]] = {

@@ -1,6 +1,5 @@
 """A RESTORE to before an earlier rewind: the quarantine gets the bad records back that belong to those rows."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -169,12 +168,3 @@ def test_records_that_are_gone_are_read_again_after_their_rows_are_deleted(path:
     for begin in (10, 20):
         _commit(path, begin, begin)
     _whole(path, 5, 10, 20)
-
-
-def test_a_mark_that_names_no_group_is_explained(path: Path) -> None:
-    """Early versions wrote one mark for all groups; a rewind by one of them may have left others ahead."""
-    actions = [{"commitInfo": {"operation": "WRITE"}}, {"txn": {"appId": "azimuth/rewound", "version": 8}}]
-    entry = path / "_delta_log" / f"{9:020}.json"
-    entry.write_text("".join(json.dumps(one) + "\n" for one in actions))
-    with pytest.raises(TableError, match="run it once more, because the version that ran it before did not store for"):
-        _commit(path, 30)
