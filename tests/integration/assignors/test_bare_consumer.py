@@ -21,7 +21,7 @@ from tests.unit.assignors.consumer import (
     test_bare_threads,
 )
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, messages, plain
-from tests.unit.assignors.consumer.surface_walk import STATES, reason, walk
+from tests.unit.assignors.consumer.surface_walk import STATES, Pair, reason, walk
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -42,6 +42,11 @@ LEFT_OUT: Final = {
     "a_partition_that_is_unknown_for_a_moment": "real brokers give no answer on demand",
     "a_name_that_no_topic_can_have": "beside such a name the bare client reads nothing from real brokers",
 }
+BROKER_ASSIGNED: Final = sorted(
+    name
+    for name in test_bare_broker_assigned.CASES.keys() - test_bare_broker_assigned.LEFT_OUT.keys() - LEFT_OUT.keys()
+    if not name.startswith("configuration")  # which no broker sees
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +68,18 @@ def test_both_consumers_do_the_same(filled: Cluster, name: str) -> None:
     check(CASES[name], filled)
 
 
+@pytest.mark.parametrize("name", BROKER_ASSIGNED)
+def test_both_consumers_do_the_same_where_the_broker_assigns(filled: Cluster, name: str) -> None:
+    """A program changes its class and the protocol, and nothing else."""
+    check(CASES[name], filled, "consumer")
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("state", STATES)
-def test_both_consumers_close_in_each_state(filled: Cluster, state: str) -> None:
+def test_both_consumers_close_in_each_state(filled: Cluster, state: str, protocol: str) -> None:
     """With each kind of argument, and so before, in and after a group."""
-    different = [one for one in walk(filled, state, "close") if not one.alike and reason(one) is None]
+    outcomes = walk(filled, state, "close", pair=Pair(protocol=protocol))
+    different = [one for one in outcomes if not one.alike and reason(one) is None]
     assert not different, "\n".join(map(str, different))
 
 
@@ -90,6 +103,14 @@ def test_both_consumers_report_an_unknown_topic(filled: Cluster) -> None:
 def test_both_awaited_consumers_do_the_same(filled: Cluster, body: test_aio_group_consumer.Case) -> None:
     """A program changes its class, and nothing else."""
     test_aio_group_consumer.check(body, filled)
+
+
+@pytest.mark.parametrize("body", test_aio_group_consumer.BROKER_ASSIGNED, ids=lambda body: body.__name__)
+def test_both_awaited_consumers_do_the_same_where_the_broker_assigns(
+    filled: Cluster, body: test_aio_group_consumer.Case
+) -> None:
+    """A program changes its class and the protocol, and nothing else."""
+    test_aio_group_consumer.check(body, filled, "consumer")
 
 
 def _producer(bench: Bench) -> Producer:

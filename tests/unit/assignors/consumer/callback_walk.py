@@ -12,7 +12,7 @@ from assignors import GroupConsumer
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.errors import NotOwnedError
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Servers
-from tests.unit.assignors.consumer.surface_walk import Call, Outcome, calls_of, seen
+from tests.unit.assignors.consumer.surface_walk import INCREMENTAL, WHOLE, Call, Outcome, calls_of, seen
 
 _CALLED_S: Final = 20.0
 HUNG: Final = "the call does not return"
@@ -112,9 +112,8 @@ def usual_call_of(method: str) -> Call:
     return next(call for call in calls_of(method) if call.label == "usual")
 
 
-def result_inside(cluster: Servers, kind: type, callback: str, call: Call) -> Any:  # noqa: ANN401 -- any result
+def result_inside(bench: Bench, callback: str, call: Call) -> Any:  # noqa: ANN401 -- any result
     """What a call does inside a callback; HUNG if it does not return."""
-    bench = Bench(cluster, kind)
     results: list[Any] = []
     called = threading.Event()
 
@@ -135,14 +134,17 @@ def result_inside(cluster: Servers, kind: type, callback: str, call: Call) -> An
     return results[0] if not thread.is_alive() else [results[0], HUNG]
 
 
-def walk_inside(cluster: Servers, callback: str, methods: Iterable[str]) -> Iterator[Outcome]:
+def walk_inside(
+    cluster: Servers, callback: str, methods: Iterable[str], protocol: str = "classic"
+) -> Iterator[Outcome]:
     """Make the usual call of each method inside a callback, with both kinds of consumer."""
     for method in methods:
         call = usual_call_of(method)
         # The bare client's call, or its later close(), does not return, or ends the process.
-        hangs = (callback, method) in HANGING
-        bare = HUNG if hangs else result_inside(cluster, Consumer, callback, call)
-        yield Outcome(callback, call, bare, result_inside(cluster, GroupConsumer, callback, call))
+        hangs = (callback, method) in HANGING or (protocol == "consumer" and (callback, method) in _HANGING_IN_CONSUMER)
+        bare = HUNG if hangs else result_inside(Bench(cluster, Consumer, protocol), callback, call)
+        ours = result_inside(Bench(cluster, GroupConsumer, protocol), callback, call)
+        yield Outcome(callback, call, bare, ours, protocol)
 
 
 _REBALANCES: Final = frozenset({"in_on_assign", "in_on_revoke", "in_on_lost"})
@@ -156,6 +158,16 @@ HANGING: Final = frozenset(
         *itertools.product(_OF_CLIENT, ["close", "consume", "list_topics", "poll"]),
     }
 )
+# The same where the broker assigns.
+_HANGING_IN_CONSUMER: Final = frozenset(
+    {
+        *itertools.product(["in_on_assign"], ["assign", "incremental_assign", "incremental_unassign"]),
+        ("in_on_lost", "assign"),
+        *itertools.product(_REBALANCES, ["unassign"]),
+        *itertools.product(["in_on_commit", *_OF_CLIENT], ["incremental_unassign"]),
+        *itertools.product(["in_on_lost"], ["cluster_id", "consume", "list_topics", "poll", "set_sasl_credentials"]),
+    }
+)
 # Where the two differ on purpose: GroupConsumer's docstring has the reasons.
 INTENDED: Final[Mapping[str, Callable[[Outcome], bool]]] = {
     "a call that would wait for the return of the callback that makes it is refused": lambda it: (
@@ -164,7 +176,7 @@ INTENDED: Final[Mapping[str, Callable[[Outcome], bool]]] = {
         and it.ours_raises(ConsumerError)
     ),
     "assign and its relatives are accepted in each protocol": lambda it: (
-        it.call.method in {"incremental_assign", "incremental_unassign"} and it.code() == KafkaError._STATE
+        it.call.method in (INCREMENTAL if it.protocol == "classic" else WHOLE) and it.code() == KafkaError._STATE
     ),
     "seek in on_assign says where a partition begins": lambda it: (
         (it.state, it.call.method) == ("in_on_assign", "seek") and it.ours is None

@@ -6,7 +6,7 @@ The states are made with a topic `t` of three partitions with records, as in `ba
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -26,6 +26,7 @@ from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Raised, Servers, alike, at, attempt, read
 
 SOON_S: Final = 5.0
+PROTOCOLS: Final = ("classic", "consumer")
 
 # What each method takes, in the order of its parameters: a name, and a kind of `VALUES`.
 METHODS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -309,6 +310,7 @@ class Outcome:
     call: Call
     bare: Any
     ours: Any
+    protocol: str = "classic"
 
     def __str__(self) -> str:
         return f"{self.state}: {self.call.name}\n    bare: {self.bare!r}\n    ours: {self.ours!r}"
@@ -331,8 +333,18 @@ class Outcome:
         return self.bare.error.args[0].code() if self.bare_raises(KafkaException) else None
 
 
+class Pair(NamedTuple):
+    """The bare client and ours, and the `group.protocol` of both."""
+
+    bare: type = Consumer
+    ours: type = GroupConsumer
+    protocol: str = "classic"
+
+
+CLASSIC: Final = Pair()
 IN_A_GROUP: Final = frozenset({"subscribed", "assigned", "storing"})
-_INCREMENTAL: Final = frozenset({"incremental_assign", "incremental_unassign"})
+INCREMENTAL: Final = frozenset({"incremental_assign", "incremental_unassign"})
+WHOLE: Final = frozenset({"assign", "unassign"})
 _ITERABLES: Final = ("tuple", "generator", "a dict")
 
 # Where the two differ on purpose: GroupConsumer's docstring has the reasons that programs should know.
@@ -354,7 +366,9 @@ INTENDED: Final[Mapping[str, Callable[[Outcome], bool]]] = {
         it.call.method == "commit" and it.state in IN_A_GROUP and it.ours_raises(NotOwnedError)
     ),
     "a commit before the member has joined waits for it": lambda it: (
-        it.call.method == "commit" and it.state == "subscribed" and it.code() == KafkaError.UNKNOWN_MEMBER_ID
+        it.call.method == "commit"
+        and it.state == "subscribed"
+        and it.code() in {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.STALE_MEMBER_EPOCH}
     ),
     "a commit of the progress lists partitions that are committed already": lambda it: (
         it.call.method == "commit" and it.call.label in {"message: None", "offsets: None"} and isinstance(it.ours, list)
@@ -368,7 +382,9 @@ INTENDED: Final[Mapping[str, Callable[[Outcome], bool]]] = {
         and it.ours_raises(MembershipError)
     ),
     "each of these calls is accepted in each protocol": lambda it: (
-        it.call.method in _INCREMENTAL and it.state in IN_A_GROUP and it.code() == KafkaError._STATE
+        it.call.method in (INCREMENTAL if it.protocol == "classic" else WHOLE)
+        and it.state in IN_A_GROUP
+        and it.code() == KafkaError._STATE
     ),
     "names of topics are texts, and may come twice": lambda it: (
         it.call.method == "subscribe" and (it.ours_raises(TypeError) or it.call.label == "topics: twice the same")
@@ -396,13 +412,50 @@ INTENDED: Final[Mapping[str, Callable[[Outcome], bool]]] = {
     ),
     "after a subscription the bare client keeps its protocol and its partitions": lambda it: (
         it.state == "unsubscribed"
-        and it.call.method in {"seek", "incremental_assign", "incremental_unassign"}
+        and it.call.method in {"seek", *(INCREMENTAL if it.protocol == "classic" else WHOLE)}
         and it.bare_raises(KafkaException)
     ),
     "the mock names each partition that it does not know, brokers do not": lambda it: (
         it.call.method == "committed" and it.ours == [(*one[:4], None) for one in it.bare]
     ),
+    "where the broker assigns, librdkafka makes up its id before it joins, and keeps it": lambda it: (
+        it.call.method == "memberid" and it.protocol == "consumer" and it.state not in IN_A_GROUP and it.ours is None
+    ),
 }
+
+
+# What GroupConsumer does wrong, by protocol, state and method.
+FAULTS: Final[Mapping[tuple[str, str, str], str]] = {
+    **{
+        ("consumer", state, "committed"): (
+            "an unknown partition is an error of the whole call, a bare consumer answers for the others"
+        )
+        for state in IN_A_GROUP
+    },
+    **{
+        ("consumer", state, "incremental_unassign"): (
+            "the error of a partition that is not assigned has the code _STATE, a bare consumer's has _INVALID_ARG"
+        )
+        for state in IN_A_GROUP - {"subscribed"}
+    },
+}
+# States, with their protocols, in which `incremental_unassign` of a partition that comes twice ends the bare client.
+_FATAL: Final = frozenset(
+    {("by_hand", "classic"), ("by_hand", "consumer"), ("assigned", "consumer"), ("storing", "consumer")}
+)
+
+
+def _give_back(one: Any, state: str, method: str) -> None:  # noqa: ANN401 -- either kind of bare client
+    """Undo what keeps the bare client from leaving its group where the broker assigns.
+
+    Librdkafka adds each assignment to the present partitions and takes each revocation from these. If it cannot,
+    because the program has chosen others, `close()` waits for ever.
+    """
+    if (state, method) == ("by_hand", "subscribe"):
+        attempt(lambda: one.incremental_unassign(one.assignment()))
+    if state in {"assigned", "storing"} and method == "incremental_unassign":
+        read_now = {part.partition for part in one.assignment()}
+        attempt(lambda: one.incremental_assign([at(number) for number in range(3) if number not in read_now]))
 
 
 def walk(
@@ -411,7 +464,7 @@ def walk(
     method: str,
     *,
     thorough: bool = True,
-    kinds: tuple[type, type] = (Consumer, GroupConsumer),
+    pair: Pair = CLASSIC,
 ) -> Iterator[Outcome]:
     """Make each call of a method in one state with both consumers.
 
@@ -420,19 +473,20 @@ def walk(
         state: one of `STATES`.
         method: one of `METHODS`.
         thorough: with a new consumer for each call that may change its state; else only usual arguments of those.
-        kinds: the bare client, and ours.
+        pair: the bare client and ours, and their protocol.
     """
     changes = method in CHANGING
     # These end the process of the bare client, in an assertion of librdkafka.
-    fatal = {"partitions: twice the same"} if (state, method) == ("by_hand", "incremental_unassign") else set()
+    unassigns = method == "incremental_unassign" and (state, pair.protocol) in _FATAL
+    fatal = {"partitions: twice the same"} if unassigns else set()
     made_calls = [
         call
         for call in calls_of(method)
         if call.label not in fatal and (thorough or not changes or call.label == "usual")
     ]
     found = []
-    for kind in kinds:
-        bench = Bench(cluster, kind)
+    for kind in (pair.bare, pair.ours):
+        bench = Bench(cluster, kind, pair.protocol)
         one: Any = None
         results = []
         for call in made_calls:
@@ -440,10 +494,12 @@ def walk(
                 bench.close()
                 one = STATES[state](bench)
             results.append(seen(call.on(one)))
+            if changes and kind is pair.bare and pair.protocol == "consumer":
+                _give_back(one, state, method)
         bench.close()
         found.append(results)
     for call, bare, ours in zip(made_calls, *found, strict=True):
-        yield Outcome(state, call, bare, ours)
+        yield Outcome(state, call, bare, ours, pair.protocol)
 
 
 def reason(outcome: Outcome) -> str | None:

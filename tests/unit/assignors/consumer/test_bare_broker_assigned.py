@@ -7,8 +7,11 @@ from confluent_kafka import Producer
 
 from producer.testing import MockCluster
 from tests.unit.assignors.consumer import (
+    test_bare_by_hand,
     test_bare_callbacks,
     test_bare_calls,
+    test_bare_choices,
+    test_bare_commits,
     test_bare_deliveries,
     test_bare_threads,
 )
@@ -16,18 +19,30 @@ from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, c
 
 CASES: Final[dict[str, Case]] = test_bare_calls.CASES | {
     body.__name__: body
-    for module in (test_bare_callbacks, test_bare_deliveries, test_bare_threads)
+    for module in (
+        test_bare_by_hand,
+        test_bare_callbacks,
+        test_bare_choices,
+        test_bare_commits,
+        test_bare_deliveries,
+        test_bare_threads,
+    )
     for body in module.CASES
 }
+_NO_ASSIGN: Final = "the bare client refuses assign() in this protocol"
 LEFT_OUT: Final = {
+    "a_choice_may_come_later": _NO_ASSIGN,
     "a_cooperative_member_that_gives_up_one_partition": "the broker assigns",
     "a_cooperative_member_without_partitions": "the broker assigns",
+    "a_subscription_replaces_it": _NO_ASSIGN,
     "a_name_that_no_topic_can_have": "neither client reports such a topic in this protocol",
     "errors_of_topics_are_messages": "neither client reports such a topic in this protocol",
     "member id outside of a group": "librdkafka makes up its id before it joins",
     "configuration max.poll.interval.ms=5m": "librdkafka reads 5m as 5",
     "errors of partitions that are not assigned": "librdkafka has another code for incremental_unassign there",
-    "on_assign_says_where_to_begin": "the bare client refuses assign() in this protocol",
+    "on_assign_says_where_to_begin": _NO_ASSIGN,
+    "partitions_without_progress_are_listed": _NO_ASSIGN,
+    "progress_is_committed_when_reading_ends": _NO_ASSIGN,
 }
 
 

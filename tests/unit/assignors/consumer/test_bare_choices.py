@@ -96,8 +96,8 @@ def a_choice_may_come_later(bench: Bench) -> Any:  # noqa: ANN401 -- results
 
 
 def partitions_come_and_go_later(bench: Bench) -> Any:  # noqa: ANN401 -- as above
-    """In the cooperative protocol one by one."""
-    cooperative: dict[str, Any] = {**COOPERATIVE}
+    """In the cooperative protocol one by one, and where the broker assigns."""
+    cooperative: dict[str, Any] = {**COOPERATIVE} if bench.protocol == "classic" else {}
     one, _ = bench.joined(**cooperative)
     one.incremental_unassign([at(0)])
     left = plain(one.assignment())
