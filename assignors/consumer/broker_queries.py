@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import OffsetWithMetadata
 from assignors.consumer.background_calls import call_apart
 from assignors.consumer.consumed_offsets import checked, key_of, with_offsets
-from assignors.consumer.consumer_errors import consumer_error
+from assignors.consumer.consumer_errors import ConsumerError, consumer_error
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.consumer.one_thread_at_a_time import CallGate
@@ -69,12 +70,23 @@ class BrokerQueries:
             client: Any = self._fetching.client
             outside: list[KafkaPartition] = client.committed(wanted, timeout=timeout)
             return outside
+        if isinstance(member, BrokerAssignedMember) and not member.ends:
+            return self._committed_by_client(wanted, _COMMITTED_S if timeout < 0 else timeout)
         keys = [key_of(one) for one in wanted]
         try:
             found = self._offsets_of_group(member, keys, _COMMITTED_S if timeout < 0 else timeout)
         except MembershipError as error:
             raise consumer_error(error) from error
         return with_offsets([KafkaPartition(*key) for key in keys], found)
+
+    def _committed_by_client(self, wanted: list[KafkaPartition], timeout_s: float) -> list[KafkaPartition]:
+        """Ask with librdkafka, which gives each partition its own error."""
+        try:
+            found: list[KafkaPartition] = self._fetching.client.committed(wanted, timeout=timeout_s)
+        except KafkaException as error:
+            text = f"the offsets of {len(wanted)} partitions could not be read: {error.args[0].str()}"
+            raise ConsumerError(text, error.args[0].code()) from error
+        return found
 
     def _offsets_of_group(
         self, member: GroupMember | BrokerAssignedMember, keys: list[TopicPartition], timeout_s: float

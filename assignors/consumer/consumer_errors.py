@@ -8,10 +8,15 @@ MembershipError and KafkaException
     └── NotOwnedConsumerError     a commit for a partition of another member; also a NotOwnedError
 """
 
+from collections.abc import Callable
+from typing import Self
+
 import kafka.errors
 from confluent_kafka import KafkaError, KafkaException
 
 from assignors.errors import FencedError, MembershipError, NotOwnedError
+
+Text = str  # the class has a method of this name
 
 
 class ConsumerError(MembershipError, KafkaException):
@@ -27,7 +32,11 @@ class ConsumerError(MembershipError, KafkaException):
         self.error = KafkaError(code, message)
         self.args = (self.error,)
 
-    def __str__(self) -> str:
+    def __reduce__(self) -> tuple[Callable[..., "ConsumerError"], tuple[type[Self], Text, int]]:
+        # `args` has the error of librdkafka, which no exception of ours can be made from.
+        return _again, (type(self), self._message, self.code())
+
+    def __str__(self) -> Text:
         return self._message
 
     def code(self) -> int:
@@ -68,6 +77,13 @@ class FencedConsumerError(ConsumerError, FencedError):
 
 class NotOwnedConsumerError(ConsumerError, NotOwnedError):
     """A commit for a partition that this member does not own."""
+
+
+def _again(kind: type[ConsumerError], message: str, code: int) -> ConsumerError:
+    """Make an error that was copied, or came from another process."""
+    made = kind.__new__(kind)
+    ConsumerError.__init__(made, message, code)
+    return made
 
 
 def consumer_error(error: MembershipError) -> ConsumerError:

@@ -16,6 +16,7 @@ from assignors.consumer.on_assign_choice import begins_of
 from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.rebalance_handling import Membership
 from assignors.consumer.record_steps import RecordSteps
+from assignors.member.broker_assigned_member import BrokerAssignedMember
 from assignors.planner.topics_and_members import TopicPartition
 
 
@@ -139,7 +140,8 @@ class PartitionCalls:
                 choice.drop(chosen)
             assigned = self._fetching.partitions
             for topic, partition in keys - chosen - assigned:
-                alone = not assigned or self._membership.by_hand or choice is not None
+                by_broker = isinstance(self._membership.member, BrokerAssignedMember)
+                alone = not assigned or self._membership.by_hand or choice is not None or by_broker
                 code = KafkaError._INVALID_ARG if alone else KafkaError._STATE  # noqa: SLF001 -- librdkafka's own codes
                 raise ConsumerError(f"{topic!r} partition {partition} is not assigned", code)
             if not self._membership.giving_up:

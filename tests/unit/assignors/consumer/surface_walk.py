@@ -423,22 +423,6 @@ INTENDED: Final[Mapping[str, Callable[[Outcome], bool]]] = {
     ),
 }
 
-
-# What GroupConsumer does wrong, by protocol, state and method.
-FAULTS: Final[Mapping[tuple[str, str, str], str]] = {
-    **{
-        ("consumer", state, "committed"): (
-            "an unknown partition is an error of the whole call, a bare consumer answers for the others"
-        )
-        for state in IN_A_GROUP
-    },
-    **{
-        ("consumer", state, "incremental_unassign"): (
-            "the error of a partition that is not assigned has the code _STATE, a bare consumer's has _INVALID_ARG"
-        )
-        for state in IN_A_GROUP - {"subscribed"}
-    },
-}
 # States, with their protocols, in which `incremental_unassign` of a partition that comes twice ends the bare client.
 _FATAL: Final = frozenset(
     {("by_hand", "classic"), ("by_hand", "consumer"), ("assigned", "consumer"), ("storing", "consumer")}

@@ -12,7 +12,7 @@ from confluent_kafka.aio import AIOConsumer
 
 from assignors import AIOGroupConsumer
 from producer.testing import MockCluster
-from tests.unit.assignors.consumer.surface_walk import CHANGING, FAULTS, METHODS, PROTOCOLS, STATES, Pair, reason, walk
+from tests.unit.assignors.consumer.surface_walk import METHODS, PROTOCOLS, STATES, Pair, reason, walk
 
 MISSING = {"memberid"}  # AIOConsumer has no such method
 
@@ -79,8 +79,6 @@ def _pairs() -> Iterator[ParameterSet]:
         seldom = protocol == "consumer" and (row + column) % 4
         marks = [pytest.mark.slow, *[pytest.mark.matrix] * bool(seldom)]
         # Of calls that change the consumer only the usual arguments are tried.
-        if method not in CHANGING and (fault := FAULTS.get((protocol, state, method))):
-            marks.append(pytest.mark.xfail(strict=True, reason=fault))
         yield pytest.param(protocol, state, method, id=f"{protocol}-{state}-{method}", marks=marks)
 
 

@@ -12,7 +12,6 @@ from confluent_kafka import Consumer
 from producer.testing import MockCluster
 from tests.unit.assignors.consumer import bare_bench
 from tests.unit.assignors.consumer.surface_walk import (
-    FAULTS,
     INTENDED,
     METHODS,
     PROTOCOLS,
@@ -29,8 +28,6 @@ def _pairs() -> Iterator[ParameterSet]:
     cells = itertools.product(enumerate(PROTOCOLS), enumerate(STATES), enumerate(METHODS))
     for (layer, protocol), (row, state), (column, method) in cells:
         marks = [pytest.mark.slow, *[pytest.mark.matrix] * bool((row + column + layer) % 4)]
-        if fault := FAULTS.get((protocol, state, method)):
-            marks.append(pytest.mark.xfail(strict=True, reason=fault))
         yield pytest.param(protocol, state, method, id=f"{protocol}-{state}-{method}", marks=marks)
 
 
