@@ -73,10 +73,10 @@ class AwaitedGroupConsumer(Awaited):
 
 
 def _pairs() -> Iterator[ParameterSet]:
-    """Each state with each method in each protocol; where the broker assigns, a quarter runs before a change lands."""
+    """Each state with each method in each protocol; where the broker assigns, an eighth runs before a change lands."""
     cells = itertools.product(PROTOCOLS, enumerate(STATES), enumerate(sorted(METHODS.keys() - MISSING)))
     for protocol, (row, state), (column, method) in cells:
-        seldom = protocol == "consumer" and (row + column) % 4
+        seldom = protocol == "consumer" and (row + column) % 8
         marks = [pytest.mark.slow, *[pytest.mark.matrix] * bool(seldom)]
         # Of calls that change the consumer only the usual arguments are tried.
         yield pytest.param(protocol, state, method, id=f"{protocol}-{state}-{method}", marks=marks)
