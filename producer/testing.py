@@ -86,7 +86,7 @@ class MockCluster:
         if not self._handle:
             raise OSError(errno.EIO, text.value.decode())
         self._cluster = self._library.rd_kafka_mock_cluster_new(self._handle, len(racks))
-        # Without a controller, a client that requests racks (DescribeCluster goes to the controller) waits for ever.
+        # Without a controller, a client that requests racks (DescribeCluster goes to the controller) waits forever.
         self._do("rd_kafka_mock_set_controller_id", 1)
         self.racks = dict(enumerate(racks, start=1))
         for broker, rack in self.racks.items():

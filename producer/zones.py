@@ -75,7 +75,7 @@ class LabelFileZone:
         except OSError as error:
             raise ZoneDetectionError(f"{self.path}: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise ZoneDetectionError(f"{self.path} is no text: {error}") from error
+            raise ZoneDetectionError(f"{self.path} is not text: {error}") from error
         for line in lines:
             name, _, value = line.partition("=")
             if name == self.label and value.strip('"'):

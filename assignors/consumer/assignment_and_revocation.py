@@ -124,7 +124,7 @@ class AssignedPartitions:
         return begins if (choice := self.choice) is None else begins | choice.chosen()
 
     def read(self, member: Member, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
-        """Read these partitions of the member, instead of the present ones or in addition.
+        """Read these partitions of the member, instead of the current ones or in addition.
 
         Raises:
             ConsumerError: one of them is not assigned to this member.

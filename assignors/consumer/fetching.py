@@ -321,7 +321,7 @@ class Fetching:
         return {key: at for key, at in found.items() if not self._stored.waits(key, at)}
 
     def stored_offsets(self) -> dict[TopicPartition, Offset]:
-        """As `positions_with_epochs`, but after the last delivered record also if a seek has come since."""
+        """Like `positions_with_epochs`, but after the last delivered record even if a seek has followed."""
         return self._stored.among(self.positions_with_epochs())
 
     def _watermarks(self, key: TopicPartition) -> tuple[int, int]:

@@ -236,7 +236,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                 had, done = self._steps.consume(parts.append, had, num_messages, until)
             found = _joined(found, parts)
         except BaseException:
-            # Ctrl-C after records were taken: the program never gets them, and close() would commit them as delivered.
+            # If Ctrl-C comes after records were taken, the program never gets them, and close() would commit them.
             self._put_back([found, *parts])
             raise
         return found

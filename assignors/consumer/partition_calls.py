@@ -109,7 +109,7 @@ class PartitionCalls:
         self._assign(partitions, instead=True)
 
     def incremental_assign(self, partitions: Iterable[KafkaPartition]) -> None:
-        """As `assign`, in addition to the present ones.
+        """As `assign`, in addition to the current ones.
 
         Raises:
             ConsumerError: as `assign`; or one of them is read already.

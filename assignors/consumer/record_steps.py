@@ -152,7 +152,7 @@ class RecordSteps:
         ahead, count = max(_READ_AHEAD, fewest), 0
         if most >= _LEAST_BATCH and not had:
             count = max(_READ_AHEAD_BATCHES, 2 * most if most <= _READ_AHEAD_BATCHES else 0, fewest) // most
-        if (count < 2 and most - had >= ahead) or self._idle(now) or self._ahead.left():  # noqa: PLR2004 -- a batch is no more than the call itself fetches
+        if (count < 2 and most - had >= ahead) or self._idle(now) or self._ahead.left():  # noqa: PLR2004 -- a batch is at most what the call itself fetches
             return
         if count > 1:
             self._fetching.read_batches(most, count, self._membership.owned)

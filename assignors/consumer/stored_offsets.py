@@ -1,4 +1,4 @@
-"""The offsets that a commit without arguments commits: after the last delivered record, also if a seek has followed."""
+"""The offsets that a commit without arguments commits: after the last delivered record, even if a seek has followed."""
 
 from collections.abc import Callable, Collection, Mapping
 

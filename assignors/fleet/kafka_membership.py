@@ -172,7 +172,7 @@ class KafkaMembers:
         self._member: GroupMember | None = None
         self._ended = threading.Event()
         self._declares = threading.Event()
-        self._heard = False  # whether the present member has joined
+        self._heard = False  # whether the current member has joined
         self._final = False  # whether a new member would end for the reason of the last one
         self._thread: threading.Thread | None = None
 
@@ -184,7 +184,7 @@ class KafkaMembers:
         return self
 
     def state(self) -> Membership:
-        """The present state."""
+        """The current state."""
         return self._cell.state
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
@@ -326,7 +326,7 @@ class KafkaMembers:
                     log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, state.standing.value)
                 self._cell.change(standing=standing, reason="")
             return
-        # The two look alike: a rebalance is answered only when all live members have joined again.
+        # These two look the same from here: the broker answers a rebalance only when all live members have rejoined.
         silence = "the fleet's group does not answer: the home cluster is away, or a rebalance waits for a dead agent"
         self._note(standing, f"{silence}; {_does(standing)}")
 
@@ -363,5 +363,5 @@ def _read(member: str, metadata: Any) -> Candidate | None:  # noqa: ANN401 - kaf
             last=Round.decode(content["last"]),
         )
     except (ValueError, KeyError, TypeError, zlib.error, FleetError):
-        log.warning("fleet: member %r of the group is no agent: passed over", member)
+        log.warning("fleet: member %r of the group is not an agent: ignored", member)
         return None

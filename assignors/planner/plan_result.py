@@ -38,9 +38,9 @@ class Plan:
         """A number of claims below which no plan within the same bounds and caps moves.
 
         If no worker cap binds, `moved` is equal to it. If one binds in a group too large for an exact plan, it may be
-        too low, and `moved` above it. It is 0 if no bound is known, and if topics have weights. Where `moved` is above
-        the quick bound, the first reading takes some milliseconds (`assignors.planner.capped.newcomer_bound`), and up
-        to a second if every topic has one worker (`whole_topic_bound`).
+        too low, and `moved` above it. It is 0 if no bound is known, and if topics have weights. If `moved` is above the
+        quick bound, the first access takes some milliseconds (`assignors.planner.capped.newcomer_bound`), and up to a
+        second if every topic has one worker (`whole_topic_bound`).
         """
         sizes = np.diff(self._problem.first)
         if self._band is None or self.moved <= self._least:

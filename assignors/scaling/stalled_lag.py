@@ -77,7 +77,7 @@ class View:
         deadline_s: seconds until retention deletes the oldest unread record of a partition that is read; inf if
             records are not deleted by time.
         retention_s: time for which a record is kept; inf if records are not deleted by time.
-        workers: present number of the topic.
+        workers: current number of the topic.
         worker_rate: records per second that one worker reads; None while unknown.
     """
 
@@ -133,7 +133,7 @@ def gate(
 
     Args:
         seen: the observations.
-        workers: present number of the topic.
+        workers: current number of the topic.
         worker_rate: records per second that one worker reads, if known.
         retention_s: the topic's retention.ms in seconds; None if it is unlimited or the topic is compacted.
         settings: see `GateSettings`.

@@ -26,7 +26,7 @@ def news_channel(topic: str) -> str:
 
 
 class WorkersNews:
-    """Tells followers that the workers topic has changed; never raises because Redis is away.
+    """Notifies followers that the workers topic has changed; raises nothing if Redis is unavailable.
 
     Args:
         url: in redis-py's format, or with Sentinels as `sentinel_address` reads it.
@@ -115,4 +115,4 @@ def _connected(url: str) -> Any:  # noqa: ANN401 -- redis-py is optional
     except ImportError as error:
         raise ScalingFileError("news by Redis need redis-py: pip install 'kafka-azimuth[redis]'") from error
     except ValueError as error:  # its message may contain a part of the password
-        raise ScalingFileError(f"{shown(url)!r} is no address of Redis: need {REDIS_ADDRESSES}") from error
+        raise ScalingFileError(f"{shown(url)!r} is not an address of Redis: need {REDIS_ADDRESSES}") from error

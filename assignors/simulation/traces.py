@@ -116,7 +116,8 @@ def generate_traces(name: str, *, days: float = 7.0, step_s: float = 30.0, seed:
     length = days * DAY_S / step_s if days > 0 and step_s > 0 else 0.0
     if not 0.5 < length < MOST_STEPS:  # noqa: PLR2004 -- rounds to a step
         raise TraceError(
-            f"trace {name!r}: days={days!r} in steps of step_s={step_s!r} s is no length; need 1 to {MOST_STEPS} steps"
+            f"trace {name!r}: days={days!r} in steps of step_s={step_s!r} s is not a valid length; "
+            f"need 1 to {MOST_STEPS} steps"
         )
     if seed < 0:
         raise TraceError(f"trace {name!r}: seed={seed!r}, need 0 or more")

@@ -112,7 +112,7 @@ class Statistics:
                 fresh[zone] = fresh.get(zone, Count()).plus(sent)
         waiting = self._unshared.pop(topic, 0)
         batches = waiting + about["batchsize"]["sum"]
-        # librdkafka writes a report while batches are written: it may have a batch before its records, or after them.
+        # A report may be written in the middle of a batch: it may count the batch before its records, or after them.
         if fresh:
             self._last_fresh[topic] = fresh
         elif waiting:

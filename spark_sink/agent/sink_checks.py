@@ -46,7 +46,7 @@ def check_options(settings: AgentSettings) -> None:
     """Check every option before the JVM starts, which takes ten seconds and wraps the errors of its processes.
 
     Raises:
-        OptionError: an option is unknown or invalid, or the checkpoint is no folder of its own.
+        OptionError: an option is unknown or invalid, or the checkpoint is a file or in the table's folder.
         SchemaError: a partition column is not among the columns.
         LagError: a property of the Kafka client is unknown or invalid.
     """

@@ -222,7 +222,7 @@ class ClaimedIngest:
     def _visit(self, claims: Sequence[Claim]) -> tuple[Round, dict[Claim, Visit]]:
         self._refused = {}
         paused = self._parts.paused() or ()
-        # Also the table of a paused topic is left alone: it may be paused because someone works on the table.
+        # The table of a paused topic is not touched either: someone may be working on it.
         labels = self._labels({one.topic for one in claims if one.topic in self._topics and one.topic not in paused})
         known = [_key(one) for one in claims if one.topic in labels]
         ranges, backlog = self._ranges(known, labels)

@@ -18,7 +18,7 @@ class RoundBytes:
     topic had. If records are larger than that, reading stops when the limit is reached.
 
     Args:
-        most: most bytes of a round, as Arrow columns; the batch that passes this size is the last one.
+        most: maximum number of bytes of a round, as Arrow columns; the batch that passes this size is the last one.
     """
 
     def __init__(self, most: int) -> None:
@@ -36,7 +36,7 @@ class RoundBytes:
         """Return how far a round may read.
 
         Args:
-            offsets: most offsets of the round.
+            offsets: maximum number of offsets of the round.
             topics: the topics of the round; of an unknown topic records of 1 kB are expected.
         """
         sizes = {topic: self._sizes.get(topic, _ASSUMED_BYTES) for topic in topics}

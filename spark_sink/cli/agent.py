@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 def agent(  # noqa: PLR0913 -- each is a flag
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
     name: Annotated[
-        str | None, typer.Option("--agent", callback=given, help="This agent's lasting name; it replaces the file's.")
+        str | None, typer.Option("--agent", callback=given, help="This agent's permanent name; it replaces the file's.")
     ] = None,
     http: Annotated[
         str | None, typer.Option(metavar="[HOST]:PORT", help="Serve the live page, metrics and probes; :8080 is local.")

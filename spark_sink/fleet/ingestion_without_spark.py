@@ -66,7 +66,7 @@ class LightIngestion:
             reader.assign({lane: topics for lane, topics in lanes.items() if lane.source == source})
 
     def problems(self) -> Sequence[str]:
-        """Return the present problems."""
+        """Return the current problems."""
         return [problem for reader in self.readers.values() for problem in reader.problems()]
 
     def figures(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The present workers and weights per topic: the configuration, a file of overrides, and the autoscaler's topic."""
+"""The current workers and weights per topic: the configuration, a file of overrides, and the autoscaler's topic."""
 
 import json
 import logging
@@ -92,7 +92,7 @@ class WorkersNow:
         self._heard = True
 
     def __call__(self, watches: Sequence[ClusterWatch]) -> FleetWorkers:
-        """Return the present workers.
+        """Return the current workers.
 
         Raises:
             WorkersError: the file is invalid; the previous value stays.

@@ -164,7 +164,7 @@ def judge(
     Args:
         found: offsets by partition.
         positions: expected end of each partition; by default after the highest offset.
-        beginnings: expected begin of each partition; by default the lowest offset.
+        beginnings: expected first offset of each partition; by default the lowest offset.
         accounted: offsets that are elsewhere for a reason (quarantine), by partition. Offsets at or above the position
             belong to a batch whose other rows are not committed yet.
     """

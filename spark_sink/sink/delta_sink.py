@@ -47,7 +47,7 @@ NO_BATCH = -1
 
 
 class DeltaExactlyOnceSink(DataSource):
-    """Delta tables that have every record once, also after replays, crashes and returns of writers.
+    """Delta tables that have every record exactly once, even after replays, crashes and pauses of writers.
 
     Options: `path` (`{topic}` in it means a table for each topic), `routes` (JSON, regular expression of topics to
     address), `kafka.group.id`, `checkpointLocation`, `agent`, `partitionBy` (columns, by commas), `mergeSchema`,

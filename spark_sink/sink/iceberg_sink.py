@@ -9,7 +9,7 @@ from spark_sink.sink.sink_options import ICEBERG_FORMAT, batch_number
 
 
 class IcebergExactlyOnceSink(DataSource):
-    """Iceberg tables that have every record once, also after replays, crashes and returns of writers.
+    """Iceberg tables that have every record exactly once, even after replays, crashes and pauses of writers.
 
     Options: `path` (`catalog.namespace.table`), `catalog.<name>` as in pyiceberg (`catalog.warehouse` alone, a folder,
     means an SQLite catalog in it), `routes` (JSON, regular expression of topics to table), `kafka.group.id`,

@@ -22,7 +22,7 @@ _WIDE: Final = 4  # fullest members of a step that finds many hand-overs
 class CandidateMoves:
     """Hand-overs, one per row, with the topic given in exchange (`back`; -1 for none).
 
-    `alike` is the number of hand-overs for which a row stands.
+    `alike` is the number of equivalent hand-overs that a row represents.
     """
 
     topic: I64
@@ -120,12 +120,12 @@ def _taken(state: SearchState, takers: I64) -> CandidateMoves:
 
 
 def _first_of_alike(state: SearchState, may: Bools, known: Bools, takers: I64) -> I64:
-    """Return for how many takers each one stands: the first of those that are alike for all of them.
+    """Return how many equivalent takers each taker represents; the first of each set represents the set.
 
     Args:
         state: the members.
         may: which takers subscribe to the topic of each row, shape (R, N).
-        known: which takers hold or claim partitions of it, shape (R, N); each of these stands for itself.
+        known: which takers hold or claim partitions of it, shape (R, N); each of these represents itself.
         takers: the members of the columns, shape (N,).
 
     Returns:

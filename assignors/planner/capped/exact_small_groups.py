@@ -16,7 +16,7 @@ from assignors.planner.place_unowned import Scores
 from assignors.planner.rack_locality import Racks
 
 WORK = 60_000
-"""Most steps of the dynamic programme, about 100 ms; larger groups are planned by `reader_choice`."""
+"""Maximum number of steps of the dynamic programme, about 100 ms; larger groups are planned by `reader_choice`."""
 
 Cost = tuple[int, int, int, int]
 Loads = tuple[int, ...]

@@ -138,7 +138,7 @@ class Cluster:
             raise ClusterError(f"no cluster in {directory}: start one with `{_command('up', directory)}`") from error
         except OSError as error:
             raise ClusterError(
-                f"{directory} is no folder of a cluster ({error.strerror}): name another with --dir"
+                f"{directory} is not the folder of a cluster ({error.strerror}): name another with --dir"
             ) from error
         except (KeyError, TypeError, ValueError) as error:
             raise ClusterError(f"{directory / 'cluster.json'} cannot be read: remove {directory}") from error
@@ -149,7 +149,7 @@ class Cluster:
         return ",".join(f"127.0.0.1:{b.port}" for b in self.brokers)
 
     def status(self) -> list[BrokerStatus]:
-        """Return the present state of every broker, in id order."""
+        """Return the current state of every broker, in id order."""
         found = []
         for broker in self.brokers:
             identity = self.processes.get(broker.id)
