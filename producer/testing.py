@@ -55,8 +55,8 @@ def librdkafka() -> ctypes.CDLL:
     Raises:
         FileNotFoundError: this build of confluent-kafka has its librdkafka elsewhere.
     """
-    beside = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
-    found = sorted(beside.glob("librdkafka*.so*"))
+    bundled = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+    found = sorted(bundled.glob("librdkafka*.so*"))
     # A wheel has the library next to the package; a distribution's build links the system's library.
     library = ctypes.CDLL(str(found[0]) if found else cimpl.__file__)
     for name, (result, arguments) in _FUNCTIONS.items():

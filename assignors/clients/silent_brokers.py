@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 ANSWER_MS: Final = 4000
 """Time after which a broker without an answer is left for another one, milliseconds."""
-_ALONE_S: Final = 0.5
+_FIRST_S: Final = 0.5
 _MOST: Final = 8  # brokers that are asked separately: each needs a client with several threads
 
 
@@ -93,7 +93,7 @@ def any_broker_answers(
 
     start(lambda: admin)
     with contextlib.suppress(queue.Empty):
-        if answers.get(timeout=min(_ALONE_S, timeout_s)):
+        if answers.get(timeout=min(_FIRST_S, timeout_s)):
             return True
     drawn = random.sample(sorted(brokers), min(_MOST, len(brokers)))
     for address in drawn:

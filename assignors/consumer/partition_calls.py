@@ -139,8 +139,8 @@ class PartitionCalls:
                 choice.drop(chosen)
             assigned = self._fetching.partitions
             for topic, partition in keys - chosen - assigned:
-                alone = not assigned or self._membership.by_hand or choice is not None
-                code = KafkaError._INVALID_ARG if alone else KafkaError._STATE  # noqa: SLF001 -- librdkafka's own codes
+                never_assigned = not assigned or self._membership.by_hand or choice is not None
+                code = KafkaError._INVALID_ARG if never_assigned else KafkaError._STATE  # noqa: SLF001 -- librdkafka's own codes
                 raise ConsumerError(f"{topic!r} partition {partition} is not assigned", code)
             if not self._membership.giving_up:
                 self._stop_reading(keys & assigned)

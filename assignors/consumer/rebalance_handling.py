@@ -373,8 +373,8 @@ class Membership:
         in_time, once = change.begin(), Once()
         if change.kind is Kind.ASSIGNED:
             self._topic_errors.accepted()
-            told = partial(self._tell, change, change.kind, once)
-            return self.partitions.begin(member, change.partitions, told)
+            tell = partial(self._tell, change, change.kind, once)
+            return self.partitions.begin(member, change.partitions, tell)
         kind = change.kind if in_time else Kind.LOST
         return self.partitions.end(member, change.partitions, kind, partial(self._tell, change, kind, once))
 

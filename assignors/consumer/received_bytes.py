@@ -45,9 +45,9 @@ class ReceivedBytes:
         theirs = self._config.get("stats_cb")
         if not self.counts or not (theirs is None or callable(theirs)):  # librdkafka refuses other values
             return dict(self._config)
-        return {**self._config, "stats_cb": self._heard_before(theirs)}
+        return {**self._config, "stats_cb": self._counted_before(theirs)}
 
-    def _heard_before(self, theirs: Callable[[str], object] | None) -> Callable[[str], None]:
+    def _counted_before(self, theirs: Callable[[str], object] | None) -> Callable[[str], None]:
         def hear(text: str) -> None:
             self.hear(report := json.loads(text))
             if theirs is not None:

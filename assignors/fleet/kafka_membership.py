@@ -172,7 +172,7 @@ class KafkaMembers:
         self._member: GroupMember | None = None
         self._ended = threading.Event()
         self._declares = threading.Event()
-        self._heard = False  # whether the current member has joined
+        self._joined = False  # whether the current member has joined
         self._final = False  # whether a new member would end for the reason of the last one
         self._thread: threading.Thread | None = None
 
@@ -278,7 +278,7 @@ class KafkaMembers:
             # It never fetches, and kafka-python refuses a wait for records that is longer than the one for an answer.
             "fetch_max_wait_ms": 1,
         }
-        self._heard = False
+        self._joined = False
         config = {"client_id": f"fleet-{self._agent.id}", **waits, **self._kafka, **own}
         member = GroupMember(config, pattern=_NOTHING, assignors=[self._assignor])
         try:
@@ -316,12 +316,12 @@ class KafkaMembers:
         if state.view is None or state.standing is Standing.REFUSED:
             return
         heard_s = state.heard_s or 0.0
-        if self._heard:  # the clock of a member that has not joined begins with the member
+        if self._joined:  # the clock of a member that has not joined begins with the member
             heard_s = member.answered_s
             self._cell.change(heard_s=heard_s)
         standing = self._standing(heard_s)
         if standing is Standing.MEMBER:
-            if self._heard:
+            if self._joined:
                 if state.standing is not Standing.MEMBER:
                     log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, state.standing.value)
                 self._cell.change(standing=standing, reason="")
@@ -331,7 +331,7 @@ class KafkaMembers:
         self._note(standing, f"{silence}; {_does(standing)}")
 
     def _hear(self, made: Round) -> None:
-        self._heard, self._final = True, False
+        self._joined, self._final = True, False
         owner = made.owners.get(self._agent.id)
         if owner == self._process:
             self._cell.change(view=made.view, standing=Standing.MEMBER, reason="", heard_s=time.monotonic())

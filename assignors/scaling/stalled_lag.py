@@ -207,8 +207,8 @@ def _states(seen: Window, lag: I64, arriving: F64, worker_rate: float | None, se
     if worker_rate:
         most = settings.hot_share * worker_rate
         arriving = np.maximum(arriving, per_second(seen.end, seen.times_s, settings.hot_rate_s))
-        alone = lag > 0.5 * np.maximum(lag, 0).sum()
-        states[(arriving >= most) | (alone & (arriving + lag / settings.hot_s >= most))] = PartitionState.HOT
+        holds_most = lag > 0.5 * np.maximum(lag, 0).sum()
+        states[(arriving >= most) | (holds_most & (arriving + lag / settings.hot_s >= most))] = PartitionState.HOT
     states[still] = PartitionState.STOPPED if stopped else PartitionState.STALLED
     states[_rewound(seen, settings.rewound_s)] = PartitionState.REWOUND
     states[(committed[-1] == NEVER) & (lag > 0)] = PartitionState.UNCOMMITTED

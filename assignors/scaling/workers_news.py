@@ -73,7 +73,7 @@ class NewsListener:
     """
 
     def __init__(self, url: str, topic: str, heard: Callable[[], None]) -> None:
-        self._address, self._channel, self._heard = shown(url), news_channel(topic), heard
+        self._address, self._channel, self._on_change = shown(url), news_channel(topic), heard
         self._client = _connected(url)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="workers-news", daemon=True)
@@ -99,7 +99,7 @@ class NewsListener:
                     while not self._ended.is_set():
                         if channel.get_message(timeout=_TIMEOUT_S / 2) is not None:  # also that of the subscription
                             failures, said = 0, ""
-                            self._heard()
+                            self._on_change()
             except Exception as error:  # noqa: BLE001 -- as in `tell`
                 if str(error) != said:
                     said = str(error)

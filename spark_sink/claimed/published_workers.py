@@ -101,9 +101,9 @@ def _follow(owner: "weakref.ref[FollowedNumbers]", feed: Feed, asked: threading.
     """Read the topic until the end; the owner is referenced only during a read, or it would never be collected."""
     known = False
     while not ended.is_set() and (numbers := owner()) is not None:
-        heard = asked.is_set()
+        changed = asked.is_set()
         asked.clear()  # before the read: a later message asks for another one
-        known |= numbers.look(feed, whole=heard or not known)
+        known |= numbers.look(feed, whole=changed or not known)
         del numbers
         asked.wait(_INTERVAL_S)
     feed.close()

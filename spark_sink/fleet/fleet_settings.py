@@ -137,7 +137,7 @@ class FleetSettings(BaseSettings):
         """
         warn_of_mistyped("AZIMUTH_FLEET_", cls.model_fields)
         try:
-            found = cls(**{**given, **_beside(config, tomllib.loads(config.read_text()))})
+            found = cls(**{**given, **_with_full_path(config, tomllib.loads(config.read_text()))})
         except OSError as error:
             raise OptionError(f"{config}: cannot be read: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -385,7 +385,7 @@ class FleetSettings(BaseSettings):
         return Source(name=name, kafka=self.kafka(name), topics=given.topics, pattern=given.pattern)
 
 
-def _beside(config: Path, given: dict[str, Any]) -> dict[str, Any]:
+def _with_full_path(config: Path, given: dict[str, Any]) -> dict[str, Any]:
     """Resolve the path of overrides relative to the file that names it, not to the working directory."""
     workers = given.get("workers")
     if not isinstance(workers, dict) or not isinstance(workers.get("file"), str):
