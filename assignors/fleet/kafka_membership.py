@@ -42,7 +42,7 @@ _REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class MembershipRound:
     """The result of a rebalance of the membership group.
 
     Attributes:
@@ -79,10 +79,10 @@ class Candidate:
     member: str
     agent: Agent
     process: str
-    last: Round
+    last: MembershipRound
 
 
-def next_round(candidates: Iterable[Candidate]) -> Round:
+def next_round(candidates: Iterable[Candidate]) -> MembershipRound:
     """Compute the next view from the members of the group. Pure.
 
     It continues from the newest round that any member knows. If two processes have the same agent id, the process that
@@ -90,7 +90,7 @@ def next_round(candidates: Iterable[Candidate]) -> Round:
     view.
     """
     found = sorted(candidates, key=lambda one: one.member)
-    last = max((one.last for one in found), key=lambda one: one.view.version, default=Round())
+    last = max((one.last for one in found), key=lambda one: one.view.version, default=MembershipRound())
     owners: dict[str, Candidate] = {}
     for one in found:
         known = owners.get(one.agent.id)
@@ -98,17 +98,17 @@ def next_round(candidates: Iterable[Candidate]) -> Round:
             owners[one.agent.id] = one
     living = tuple(sorted(one.agent for one in owners.values()))
     view = last.view if living == last.view.members else last.view.following(living, last.view.version + 1)
-    return Round(view=view, owners={agent: one.process for agent, one in owners.items()})
+    return MembershipRound(view=view, owners={agent: one.process for agent, one in owners.items()})
 
 
 class _ViewAssignor(AbstractPartitionAssignor):
     """Assigns no partitions, only the view."""
 
-    def __init__(self, agent: Agent, process: str, on_round: Any) -> None:  # noqa: ANN401 - a method taking a Round
+    def __init__(self, agent: Agent, process: str, on_round: Any) -> None:  # noqa: ANN401 - a method taking a MembershipRound
         self.agent = agent
         self._process = process
         self._on_round = on_round
-        self.last = Round()
+        self.last = MembershipRound()
 
     @property
     def name(self) -> str:
@@ -136,7 +136,7 @@ class _ViewAssignor(AbstractPartitionAssignor):
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:  # noqa: ARG002
         """Take the view."""
         with contextlib.suppress(ValueError, KeyError, TypeError, zlib.error):
-            self.last = Round.decode(bytes(assignment.user_data or b"").decode())
+            self.last = MembershipRound.decode(bytes(assignment.user_data or b"").decode())
             self._on_round(self.last)
 
 
@@ -330,7 +330,7 @@ class KafkaMembers:
         silence = "the fleet's group does not answer: the home cluster is away, or a rebalance waits for a dead agent"
         self._note(standing, f"{silence}; {_does(standing)}")
 
-    def _hear(self, made: Round) -> None:
+    def _hear(self, made: MembershipRound) -> None:
         self._joined, self._final = True, False
         owner = made.owners.get(self._agent.id)
         if owner == self._process:
@@ -360,7 +360,7 @@ def _read(member: str, metadata: Any) -> Candidate | None:  # noqa: ANN401 - kaf
             member=member,
             agent=Agent.of(content["agent"]),
             process=str(content["process"]),
-            last=Round.decode(content["last"]),
+            last=MembershipRound.decode(content["last"]),
         )
     except (ValueError, KeyError, TypeError, zlib.error, FleetError):
         log.warning("fleet: member %r of the group is not an agent: ignored", member)

@@ -17,7 +17,7 @@ from assignors.claims import Claim, ClaimLostError, ClaimsAwayError, Visit
 from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic
 from spark_sink.claimed.caught_up import Ending, StartBacklog
-from spark_sink.claimed.job_parts import Parts
+from spark_sink.claimed.job_parts import JobParts
 from spark_sink.claimed.job_progress import JobProgress, Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
@@ -48,7 +48,7 @@ class ClaimedIngest:
     """
 
     def __init__(
-        self, settings: ClaimedSettings, parts: Parts, observe: Callable[[Round], None] = lambda _: None
+        self, settings: ClaimedSettings, parts: JobParts, observe: Callable[[Round], None] = lambda _: None
     ) -> None:
         self._observe = observe
         self._settings = settings

@@ -70,7 +70,7 @@ class Ends(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class JobParts:
     """The parts of the job loop.
 
     Attributes:

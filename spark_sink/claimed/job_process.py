@@ -25,7 +25,7 @@ from spark_sink.claimed.caught_up import Ending
 from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.claimed.job_metrics import JobMetrics
-from spark_sink.claimed.job_parts import Parts
+from spark_sink.claimed.job_parts import JobParts
 from spark_sink.claimed.job_progress import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.published_workers import FollowedNumbers
@@ -104,7 +104,7 @@ def build(
 
     return ClaimedIngest(
         settings,
-        Parts(
+        JobParts(
             claims=claims,
             writer=TableWriter(
                 settings.table,

@@ -55,9 +55,9 @@ def agent(  # noqa: PLR0913 -- each is a flag
         from spark_sink.cli._check_lines import only_findings, report  # noqa: PLC0415 -- with the rest
 
         with only_findings(settings.model_dump()):
-            from spark_sink.fleet.agent_checks import look  # noqa: PLC0415 -- as below
+            from spark_sink.fleet.agent_checks import run_checks  # noqa: PLC0415 -- as below
 
-            report(look(settings, address))
+            report(run_checks(settings, address))
     with logged(log_format, settings.model_dump(), agent=settings.agent):
         # Kafka's clients and Arrow load slowly.
         from spark_sink.fleet.agent_checks import log_faults  # noqa: PLC0415

@@ -199,9 +199,9 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         from spark_sink.cli._check_lines import only_findings, report  # noqa: PLC0415 -- as below
 
         with only_findings(secrets):
-            from spark_sink.claimed.job_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly
+            from spark_sink.claimed.job_checks import run_checks  # noqa: PLC0415 -- clients and Arrow load slowly
 
-            report(look(settings))
+            report(run_checks(settings))
     with logged(log_format, secrets, agent=settings.owner):
         from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- clients load slowly
 

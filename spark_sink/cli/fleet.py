@@ -43,9 +43,9 @@ def status(
     import logging  # noqa: PLC0415 -- with the rest
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    from spark_sink.fleet.fleet_status import look  # noqa: PLC0415 -- Kafka's clients load slowly
+    from spark_sink.fleet.fleet_status import collect_status  # noqa: PLC0415 -- Kafka's clients load slowly
 
-    found = look(load_fleet(config, "status"), explain or ())
+    found = collect_status(load_fleet(config, "status"), explain or ())
     if as_json:
         typer.echo(json.dumps(found.value()))
     else:

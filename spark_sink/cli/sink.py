@@ -107,9 +107,9 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
         from spark_sink.cli._check_lines import only_findings, report  # noqa: PLC0415 -- as above
 
         with only_findings(settings.model_dump()):
-            from spark_sink.agent.sink_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly
+            from spark_sink.agent.sink_checks import run_checks  # noqa: PLC0415 -- clients and Arrow load slowly
 
-            report(look(settings))
+            report(run_checks(settings))
     with logged(log_format, settings.model_dump(), agent=settings.agent):
         from spark_sink.agent.start.early_spark import early_spark  # noqa: PLC0415 -- pyspark loads slowly
         from spark_sink.agent.stop_signal import StopSignal  # noqa: PLC0415 -- as above

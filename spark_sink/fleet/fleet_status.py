@@ -81,7 +81,7 @@ class FleetStatus:
         }
 
 
-def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
+def collect_status(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
     """Read the membership and the clusters, and decide as an agent would.
 
     Args:
