@@ -54,7 +54,11 @@ class EnvironmentZone:
     variable: str
 
     def zone(self) -> str:
-        """Name the zone."""
+        """Name the zone.
+
+        Raises:
+            ZoneDetectionError: the variable is not set, or empty.
+        """
         found = os.environ.get(self.variable, "").strip()
         if not found:
             raise ZoneDetectionError(f"environment variable {self.variable} is not set")
@@ -69,7 +73,11 @@ class LabelFileZone:
     label: str = "topology.kubernetes.io/zone"
 
     def zone(self) -> str:
-        """Name the zone."""
+        """Name the zone.
+
+        Raises:
+            ZoneDetectionError: the file cannot be read, is not text, or lacks the label.
+        """
         try:
             lines = self.path.read_text(encoding="utf-8").splitlines()
         except OSError as error:

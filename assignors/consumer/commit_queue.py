@@ -174,7 +174,11 @@ class CommitQueue:
         return bool(self._unreported) and self._unreported[0].answer.done
 
     def report(self) -> list[tuple[ConsumerError, Offsets]]:
-        """Call `on_commit` for each answered call; without it, return the calls that failed."""
+        """Call `on_commit` for each answered call; without it, return the calls that failed.
+
+        Raises:
+            Exception: a call ended with another error than a ConsumerError; the other calls stay reportable.
+        """
         failed: list[tuple[ConsumerError, Offsets]] = []
         while self._unreported and (request := self._unreported[0]).answer.done:
             error = request.answer.error

@@ -128,7 +128,11 @@ class PartitionCalls:
                 self._stop_reading(self._fetching.partitions)
 
     def incremental_unassign(self, partitions: Iterable[KafkaPartition]) -> None:
-        """As `unassign`, for these; a partition that is not read is an error."""
+        """Like `unassign`, for these partitions only.
+
+        Raises:
+            ConsumerError: one of them is not read.
+        """
         self._check_usable()
         wanted = checked(partitions)
         with self._gate.turn():

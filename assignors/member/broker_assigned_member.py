@@ -240,7 +240,7 @@ class BrokerAssignedMember:
     def committed_with_metadata(
         self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
     ) -> dict[TopicPartition, OffsetWithMetadata]:
-        """As `committed`, with the metadata of each offset."""
+        """Like `committed`, with the metadata of each offset; raises the same errors."""
         self._raise_failed()
         asked = list(partitions)
         if self._ended.is_set():  # while it closes, librdkafka lets each request for offsets time out

@@ -108,8 +108,14 @@ Generator = Callable[[int, float, np.random.Generator], list[Trace]]
 def generate_traces(name: str, *, days: float = 7.0, step_s: float = 30.0, seed: int = 1) -> list[Trace]:
     """Generate one of the standard traces: one trace for each of its topics.
 
+    Args:
+        name: one of `TRACES`.
+        days: length.
+        step_s: duration of a step, seconds.
+        seed: of the noise, 0 or more; equal seeds give equal traces.
+
     Raises:
-        TraceError: no such trace, or an invalid length.
+        TraceError: no such trace, an invalid length, or a negative seed.
     """
     if name not in TRACES:
         raise TraceError(f"trace {name!r}: known are {', '.join(TRACES)}")

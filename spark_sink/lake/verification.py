@@ -252,7 +252,11 @@ def _stored(address: str, storage: Storage) -> StoredTable:
 
 
 def scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
-    """Collect the offsets of every partition of a table."""
+    """Collect the offsets of every partition of a table.
+
+    Raises:
+        TableError: a row has no topic, no partition or no offset.
+    """
     # Little is read ahead, because memory matters more than speed here.
     rows = table_dataset(handle).to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1)
     try:

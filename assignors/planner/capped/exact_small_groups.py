@@ -40,6 +40,13 @@ def is_small(problem: Problem) -> bool:
 def exact_plan(problem: Problem, racks: Racks, caps: I32, epsilon: float, scores: Scores) -> I32:
     """Find the best plan.
 
+    Args:
+        problem: a group for which `is_small` is true.
+        racks: which members are off which partition's racks.
+        caps: maximum number of different members of each topic, shape (T,).
+        epsilon: allowed distance from the fair share.
+        scores: preferences among members; a higher one first.
+
     Returns:
         Owner of each partition, shape (P,).
     """

@@ -45,7 +45,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
 
 @pytest.fixture
 def metastore(running: Metastore) -> Iterator[Metastore]:
-    """A metastore that runs at the begin and at the end of a test."""
+    """A metastore that runs at the start and at the end of a test."""
     yield running
     if running.pid is None:
         running.start()

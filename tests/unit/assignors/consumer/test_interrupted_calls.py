@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 def interrupted(call: Callable[[], Any], step: int) -> tuple[Any, bool]:
     """Run a call, and raise KeyboardInterrupt where the interpreter checks for signals for the nth time.
 
-    It checks at the begin of a function and after the call of a function in C, whose value is then lost.
+    It checks at the start of a function and after the call of a function in C, whose value is then lost.
 
     Returns:
         What the call returns, and whether it has fewer steps.
