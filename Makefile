@@ -62,7 +62,7 @@ test: unit integration ## run the unit tests, then the integration tests on the 
 
 test-all: test test-slow ## run every test except those in containers
 
-unit: $(READY) ## run the unit tests (seconds, no broker)
+unit: $(READY) ## run the unit tests (a minute, no broker)
 	@$(PYTEST) -n $$((2 * $(AT_ONCE)))
 
 integration: $(READY) ## run the integration and acceptance tests on real brokers

@@ -42,7 +42,7 @@ class Forecast:
         topic: its name.
         rack: the producer's zone.
         partitions: number of partitions.
-        now: with the present leaders.
+        now: with the current leaders.
         failures: by failed zone, with the next replicas in sync as leaders.
         lagging: partitions with a replica that is not in sync.
     """

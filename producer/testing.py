@@ -55,8 +55,8 @@ def librdkafka() -> ctypes.CDLL:
     Raises:
         FileNotFoundError: this build of confluent-kafka has its librdkafka elsewhere.
     """
-    beside = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
-    found = sorted(beside.glob("librdkafka*.so*"))
+    bundled = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+    found = sorted(bundled.glob("librdkafka*.so*"))
     # A wheel has the library next to the package; a distribution's build links the system's library.
     library = ctypes.CDLL(str(found[0]) if found else cimpl.__file__)
     for name, (result, arguments) in _FUNCTIONS.items():
@@ -86,7 +86,7 @@ class MockCluster:
         if not self._handle:
             raise OSError(errno.EIO, text.value.decode())
         self._cluster = self._library.rd_kafka_mock_cluster_new(self._handle, len(racks))
-        # Without a controller, a client that requests racks (DescribeCluster goes to the controller) waits for ever.
+        # Without a controller, a client that requests racks (DescribeCluster goes to the controller) waits forever.
         self._do("rd_kafka_mock_set_controller_id", 1)
         self.racks = dict(enumerate(racks, start=1))
         for broker, rack in self.racks.items():

@@ -54,7 +54,11 @@ class EnvironmentZone:
     variable: str
 
     def zone(self) -> str:
-        """Name the zone."""
+        """Name the zone.
+
+        Raises:
+            ZoneDetectionError: the variable is not set, or empty.
+        """
         found = os.environ.get(self.variable, "").strip()
         if not found:
             raise ZoneDetectionError(f"environment variable {self.variable} is not set")
@@ -69,13 +73,17 @@ class LabelFileZone:
     label: str = "topology.kubernetes.io/zone"
 
     def zone(self) -> str:
-        """Name the zone."""
+        """Name the zone.
+
+        Raises:
+            ZoneDetectionError: the file cannot be read, is not text, or lacks the label.
+        """
         try:
             lines = self.path.read_text(encoding="utf-8").splitlines()
         except OSError as error:
             raise ZoneDetectionError(f"{self.path}: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise ZoneDetectionError(f"{self.path} is no text: {error}") from error
+            raise ZoneDetectionError(f"{self.path} is not text: {error}") from error
         for line in lines:
             name, _, value = line.partition("=")
             if name == self.label and value.strip('"'):

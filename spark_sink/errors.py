@@ -53,7 +53,7 @@ class OptionError(SparkSinkError):
 
 
 class DataLossError(SparkSinkError):
-    """Records that were to be read are gone; failOnDataLoss=false goes on after them."""
+    """Records that should be read no longer exist; failOnDataLoss=false continues after them."""
 
 
 class FetchError(SparkSinkError):

@@ -103,7 +103,7 @@ class Standing:
         cluster: the cluster of the topic.
         topic: name.
         partition: number.
-        owner: the present or the last holder; None after the partition was disowned.
+        owner: the current or the last holder; None after the partition was disowned.
         held: whether its lease has not ended.
         lease_s: rest of the lease; 0 or less if the partition is free.
         free_s: time since the partition is free; 0 if it is held.

@@ -1,4 +1,4 @@
-"""The table of claims, and the database's own clock: no time in a row ever comes from a client."""
+"""The table of claims, whose times all come from the database's clock."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ def whole(what: str, value: object, least: int, most: int) -> int:
     """Return a whole number as a Python int, because drivers do not accept numpy's.
 
     Raises:
-        ClaimsError: it is none, or out of range.
+        ClaimsError: it is not a whole number, or out of range.
     """
     try:
         number = operator.index(value)  # type: ignore[arg-type]  # raises TypeError if it is not a whole number

@@ -75,11 +75,11 @@ class Database:
             # A separate engine, because changing a connection's isolation for one call takes two more round trips.
             self._transactions = _engine(url, "READ COMMITTED")
         except (ArgumentError, NoSuchModuleError, TypeError) as error:  # TypeError: of an option
-            raise ClaimsError(f"{shown(address)!r} is no address of a database, {_SUCH}: {error}") from error
+            raise ClaimsError(f"{shown(address)!r} is not the address of a database, {_SUCH}: {error}") from error
         except ValueError as error:  # its message may contain a part of the password
             raise ClaimsError(
-                f"{shown(address)!r} is no address of a database, {_SUCH}: need a number as the port, and %XX for each "
-                "character of a password that has a meaning there"
+                f"{shown(address)!r} is not the address of a database, {_SUCH}: need a number as the port, and %XX for "
+                "each character of a password that has a meaning there"
             ) from error
         except ImportError as error:
             raise ClaimsError(f"{error}: the driver is missing, pip install 'kafka-azimuth[sql]'") from error

@@ -69,9 +69,9 @@ def _exists(connection: Connection, table: Table, name: str) -> bool:
     missing = sorted({one.name for one in table.columns} - {one["name"] for one in found.get_columns(table.name)})
     if missing:
         raise ClaimsError(
-            f"{name}: table {table.name!r} is no table of claims, it has no column {missing[0]!r}; name another one"
+            f"{name}: table {table.name!r} is not a table of claims, it has no column {missing[0]!r}; name another one"
         )
-    # The database checks the rights to a statement also if no row fulfils its condition.
+    # The database checks the rights for a statement even if no row matches its condition.
     columns = table.columns
     connection.execute(insert(table).from_select(list(columns), select(*columns).where(false())))
     connection.execute(update(table).where(false()).values(epoch=columns.epoch))

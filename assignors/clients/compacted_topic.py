@@ -1,4 +1,4 @@
-"""A compacted topic as a table: reads the present value of each key, and writes values."""
+"""A compacted topic as a table: reads the current value of each key, and writes values."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -64,7 +64,7 @@ class CompactedFeed(Generic[Key, Record]):
     Contract:
     * `refresh` reads new records and returns whether one changed; the first call reads the topic to its end.
     * A topic that does not exist yet has no records: the next `refresh` looks it up again.
-    * Records of a deleted topic do not stay, also if it is created again: a later reader would not know them. A new
+    * Records of a deleted topic are dropped even if it is recreated, because a later reader would not have them. A new
       log that is as long as the old one when it is first read is taken for the old one.
     * Used by one thread. It never writes and never commits.
 
@@ -110,7 +110,7 @@ class CompactedFeed(Generic[Key, Record]):
 
         Args:
             timeout_s: longest wait for the end of the topic; records read until then count.
-            to_end: read up to the present end of the topic, which costs a request; else only already fetched records.
+            to_end: read up to the current end of the topic, which costs a request; else only already fetched records.
 
         Raises:
             AssignorError: the class `failure`: no broker answers; or, with `to_end`, the end was not reached in time.
@@ -132,7 +132,7 @@ class CompactedFeed(Generic[Key, Record]):
         return self.records != before
 
     def _aim(self, timeout_s: float) -> None:
-        """Read up to the present ends, from the beginning if one is before what was read."""
+        """Read up to the current ends, from the beginning if one is before what was read."""
         ends = self._ends(range(self._assigned), timeout_s)
         if any(end < self._read_to.get(one, 0) for one, end in ends.items()):
             self._read_again(timeout_s)
@@ -154,7 +154,7 @@ class CompactedFeed(Generic[Key, Record]):
         """Start at the first record, because the log has gone back: the topic was deleted and created again."""
         count = self._assigned
         self._forget()
-        self._again = True  # also if the ends are not known yet: until then the records are not those of the topic
+        self._again = True  # even if the ends are not known yet: until then the records are not those of the topic
         self._targets = self._ends(range(count), timeout_s)
         self._assign(range(count))
         self._assigned = count

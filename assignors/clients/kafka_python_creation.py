@@ -9,9 +9,9 @@ Client = TypeVar("Client")
 
 
 def connected(kind: Callable[..., Client], config: Mapping[str, Any]) -> Client:
-    """Create a client; after an error nothing of it is open.
+    """Create a client; if that fails, its connections and threads are closed.
 
-    A constructor that fails leaves its thread and its sockets. In a process that tries again while a cluster is away,
+    A failed constructor leaves its thread and sockets open. In a process that tries again while a cluster is away,
     they would accumulate until the process cannot open more files.
 
     Args:

@@ -91,7 +91,7 @@ class LogOffsets:
     def committed_with_metadata(
         self, partitions: Iterable[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, OffsetWithMetadata]:
-        """As `committed`, with the metadata of each offset."""
+        """Like `committed`, with the metadata of each offset; raises the same errors."""
         asked = [KafkaPartition(*key) for key in partitions]
         try:
             found = self._net.run(self._fetch_committed, asked, timeout_s * 1000)

@@ -1,4 +1,4 @@
-"""Connects to Redis by an address: one server, or the present master of a service that Sentinels watch."""
+"""Connects to Redis by an address: one server, or the current master of a service that Sentinels watch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -85,7 +85,7 @@ def _host(text: str) -> tuple[str, int]:
 
 
 def connect_redis(url: str, **options: Any) -> Any:  # noqa: ANN401 -- redis-py is an extra
-    """Create a client; it connects at the first command. With Sentinels each new connection goes to the present master.
+    """Create a client; it connects at the first command. With Sentinels each new connection goes to the current master.
 
     Args:
         url: an address with one of `REDIS_SCHEMES`.

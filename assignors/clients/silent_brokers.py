@@ -17,12 +17,12 @@ from confluent_kafka.admin import AdminClient
 
 ANSWER_MS: Final = 4000
 """Time after which a broker without an answer is left for another one, milliseconds."""
-_ALONE_S: Final = 0.5
-_MOST: Final = 8  # brokers that are asked each for itself: a client has several threads
+_FIRST_S: Final = 0.5
+_MOST: Final = 8  # brokers that are asked separately: each needs a client with several threads
 
 
 def leaving_silent_brokers(kafka: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties of a client whose answers are short, so that a late answer will not come.
+    """Return properties for a client of short requests: an answer that is late will not come at all.
 
     The user's own `socket.timeout.ms` stays.
     """
@@ -52,7 +52,7 @@ def list_cluster(admin: AdminClient, timeout_s: float) -> Any:  # noqa: ANN401 -
     try:
         return admin.list_topics(timeout=timeout_s)
     except KafkaException as error:
-        # Without any connection the wait is over as well, and with another error.
+        # Without a connection the wait ends, too, but with another error.
         if error.args[0].code() != KafkaError._TIMED_OUT:  # noqa: SLF001 -- librdkafka's own error
             raise
     return admin.list_topics(timeout=timeout_s)
@@ -93,7 +93,7 @@ def any_broker_answers(
 
     start(lambda: admin)
     with contextlib.suppress(queue.Empty):
-        if answers.get(timeout=min(_ALONE_S, timeout_s)):
+        if answers.get(timeout=min(_FIRST_S, timeout_s)):
             return True
     drawn = random.sample(sorted(brokers), min(_MOST, len(brokers)))
     for address in drawn:

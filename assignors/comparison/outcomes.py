@@ -19,7 +19,7 @@ class Settings:
     """Settings of the strategies `hrw` and `shuffled`.
 
     Attributes:
-        workers: most distinct members of a topic, for `hrw`.
+        workers: maximum number of different members that may read a topic, for `hrw`.
         epsilon: allowed distance from the fair share, for `hrw`.
         seed: of both.
         rack_by: a partition is local where a replica is, or only where its leader is; for `hrw`.
@@ -36,7 +36,7 @@ class Outcome:
     """The plan of a strategy for a group, in figures.
 
     Attributes:
-        strategy: its name; `now` is the group's present assignment.
+        strategy: its name; `now` is the group's current assignment.
         most: partitions of the fullest member.
         mean: partitions of a member, on average.
         idle: members without a partition.
@@ -45,7 +45,7 @@ class Outcome:
         off_rack_bytes: their size on disk; None if sizes are unknown.
         moved: partitions whose owner changes if the group adopts the strategy now.
         moved_on_leave: partitions whose owner changes when the fullest member leaves afterwards, its own among them.
-        leaves: how many of those the leaving member had; no strategy can move fewer.
+        leaves: how many of these belonged to the leaving member; every strategy must move at least these.
         failure: why there is no plan; all numbers are then 0.
     """
 
@@ -77,7 +77,7 @@ def compare(  # noqa: PLR0913 - each is named at the call
     leaving: str | None = None,
     started: Callable[[str], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Measure the group's present assignment and the plan of each strategy.
+    """Measure the group's current assignment and the plan of each strategy.
 
     Args:
         topics: the topics that the group could read.

@@ -110,7 +110,7 @@ class AssignedPartitions:
     def _stop_delivery(self, partitions: frozenset[TopicPartition]) -> None:
         # Another thread's `poll` must take no record now: the offsets that are committed later would be before it.
         self._fetching.ahead.interrupt()
-        self._fetching.reclaim(partitions)
+        self._fetching.refetch_in_hand(partitions)
 
     def begin_at(self, key: TopicPartition, offset: int) -> bool:
         """Begin at this offset, within the on_assign callback of this partition; else return False."""
@@ -124,7 +124,7 @@ class AssignedPartitions:
         return begins if (choice := self.choice) is None else begins | choice.chosen()
 
     def read(self, member: Member, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
-        """Read these partitions of the member, instead of the present ones or in addition.
+        """Read these partitions of the member, instead of the current ones or in addition.
 
         Raises:
             ConsumerError: one of them is not assigned to this member.

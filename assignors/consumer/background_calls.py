@@ -1,7 +1,7 @@
 """Calls in other threads, for the program's thread: an interruption there leaves no lock locked.
 
 A `threading.Condition`, and so an event, a future, a pool or the start of a thread, takes its lock in a function in
-Python. An interruption there leaves the lock locked, and each later use, in any thread, waits for ever. Handlers of
+Python. An interruption there leaves the lock locked, and each later use, in any thread, waits forever. Handlers of
 signals run in the main thread only. So the program's thread takes locks in C only, and makes the calls of kafka-python,
 which has such conditions inside, in other threads.
 """
@@ -31,7 +31,7 @@ def start_thread(run: Callable[[], object], name: str, started: list[object] | N
     Args:
         run: the function of the thread.
         name: of the thread.
-        started: gets an item when the thread has started, also if an interruption follows.
+        started: gets an item once the thread has started, even if an interruption follows.
 
     Raises:
         RuntimeError: the interpreter ends, so the thread would never run.

@@ -106,7 +106,7 @@ class BrokerQueries:
             raise
 
     def ownership(self) -> Ownership:
-        """Return the present partitions and generation of the member."""
+        """Return the current partitions and generation of the member."""
         return self._membership.owned()
 
     def memberid(self) -> str | None:
@@ -115,7 +115,7 @@ class BrokerQueries:
         return self.ownership().member_id or None
 
     def consumer_group_metadata(self) -> bytes:
-        """Return the argument of `Producer.send_offsets_to_transaction`, with the present generation and member id.
+        """Return the argument of `Producer.send_offsets_to_transaction`, with the current generation and member id.
 
         The broker refuses a transaction with the metadata of a member that is no longer in the group.
         """

@@ -21,7 +21,7 @@ def assignors_with_rack(
         rack: client.rack; each of our assignors plans with it.
 
     Raises:
-        ArgumentError: they are no list of assignors, or one has another rack.
+        ArgumentError: they are not a list of assignors, or one has another rack.
     """
     if assignors is not None and (isinstance(assignors, str) or not isinstance(assignors, Sequence)):
         raise ArgumentError(f"assignors={assignors!r}: need a list, as [HRWAssignor()]")
@@ -33,7 +33,7 @@ def assignors_with_rack(
     for one in given:
         if not (isinstance(one, AbstractPartitionAssignor) or callable(one)):
             raise ArgumentError(f"assignors=[{one!r}]: need assignors, as [HRWAssignor()]")
-    # kafka-python also takes classes, and would make assignors of them that do not know the rack.
+    # kafka-python also accepts classes, but the assignors that it creates from them have no rack.
     found = [one if isinstance(one, AbstractPartitionAssignor) else _made(one) for one in given]
     if rack:
         for one in found:
@@ -46,9 +46,9 @@ def _made(kind: Callable[[], Any]) -> AbstractPartitionAssignor:
     try:
         found = kind()
     except TypeError as error:
-        raise ArgumentError(f"assignors=[{kind!r}]: it cannot be made without arguments ({error})") from error
+        raise ArgumentError(f"assignors=[{kind!r}]: this class needs arguments, pass an instance ({error})") from error
     if not isinstance(found, AbstractPartitionAssignor):
-        raise ArgumentError(f"assignors=[{kind!r}]: it makes {found!r}, which is no assignor")
+        raise ArgumentError(f"assignors=[{kind!r}]: it returns {found!r}, which is not an assignor")
     return found
 
 

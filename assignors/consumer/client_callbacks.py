@@ -24,7 +24,7 @@ class OwnedCallbacks:
     """The program's functions in the configuration; only the consumer refers to it.
 
     The member's threads and the end of a dropped consumer refer to the configuration. If that kept the functions
-    themselves, one that refers to the consumer, such as a method of its owner, would keep it in its group for ever.
+    themselves, one that refers to the consumer, such as a method of its owner, would keep it in its group forever.
 
     Args:
         config: librdkafka's properties, with the program's functions.
@@ -62,7 +62,7 @@ class ClientCallbacks:
     Contract:
     * The client calls functions in C, so no handler of a signal runs in its call, and nothing is raised there.
       Otherwise librdkafka ends the call after it has taken the next record from its queue: this record is lost, no
-      position shows that, and the client's close() waits for it for ever. One place remains: confluent-kafka makes the
+      position shows that, and the client's close() waits for it forever. One place remains: confluent-kafka makes the
       ThrottleEvent of `throttle_cb` in Python.
     * In the client's call a program's function that makes another one, as `list_topics`, ends the process if a second
       callback follows. Here it may make any call.

@@ -51,7 +51,7 @@ class Committer(Protocol):
         """Commit, fenced by the generation; raise MembershipError if that fails."""
 
     def ownership(self) -> Ownership:
-        """Return the present ownership of the member."""
+        """Return the current ownership of the member."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,12 +123,12 @@ class CommitQueue:
         self._thread.put(self._send_unsent, (self._unreported.append, request), (self._unsent.put, request))
 
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
-        """Return these without the offsets that this queue has committed last, whatever their metadata is."""
+        """Return these offsets without those that equal the last committed ones; metadata is not compared."""
         done = self._committed
         return {key: at for key, at in offsets.items() if key not in done or _differ(done[key], at)}
 
     def ahead(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
-        """Return the offsets that are not behind the group's, as some are after a seek back: progress moves none back.
+        """Return only the offsets at or after the group's: after a seek back, progress must not lower an offset.
 
         As in librdkafka, the last commit before a revocation is not filtered.
         """
@@ -174,7 +174,11 @@ class CommitQueue:
         return bool(self._unreported) and self._unreported[0].answer.done
 
     def report(self) -> list[tuple[ConsumerError, Offsets]]:
-        """Call `on_commit` for each answered call; without it, return the calls that failed."""
+        """Call `on_commit` for each answered call; without it, return the calls that failed.
+
+        Raises:
+            Exception: a call ended with another error than a ConsumerError; the other calls stay reportable.
+        """
         failed: list[tuple[ConsumerError, Offsets]] = []
         while self._unreported and (request := self._unreported[0]).answer.done:
             error = request.answer.error
@@ -257,7 +261,7 @@ class CommitQueue:
 
 
 def _is_behind(one: Offset, other: Offset) -> bool:
-    """Compare as librdkafka: the newer leader's epoch is ahead (KIP-320), and the number where one is unknown."""
+    """Compare as librdkafka does (KIP-320): by leader epoch, or by offset if the epochs are equal or one is unknown."""
     this, that = OffsetWithMetadata.of(one), OffsetWithMetadata.of(other)
     if min(this.leader_epoch, that.leader_epoch) >= 0 and this.leader_epoch != that.leader_epoch:
         return this.leader_epoch < that.leader_epoch

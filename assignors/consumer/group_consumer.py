@@ -236,7 +236,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                 had, done = self._steps.consume(parts.append, had, num_messages, until)
             found = _joined(found, parts)
         except BaseException:
-            # Ctrl-C after records were taken: the program never gets them, and close() would commit them as delivered.
+            # If Ctrl-C comes after records were taken, the program never gets them, and close() would commit them.
             self._put_back([found, *parts])
             raise
         return found
@@ -332,7 +332,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         if records := list(itertools.chain(*parts)):
             self._fetching.in_hand.leave(records)  # the next step returns them if Ctrl-C comes again here
             with self._gate.turn():
-                self._fetching.return_left()
+                self._fetching.redeliver_left()
 
     def _until(self, call: str, timeout: float, now: float) -> float:
         if timeout >= 0:

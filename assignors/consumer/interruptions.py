@@ -54,7 +54,7 @@ class PendingSteps:
     Contract:
     * A step is removed when it has returned. So an interruption repeats it from its start, and each must allow that.
     * A step that raises an `Exception` for the second time is removed, too, because one that fails by itself would
-      be repeated for ever. A step that Ctrl-C interrupts is removed only at the tenth time.
+      be repeated forever. A step that Ctrl-C interrupts is removed only at the tenth time.
 
     Args:
         steps: functions without arguments.

@@ -74,6 +74,7 @@ class Leaving:
 
 def _hangs() -> ConsumerError:
     return ConsumerError(
-        f"the member has not ended for {_LONGEST_S:.0f} s, and is left alone: the group reassigns its partitions when "
-        "its session expires (a handler of a signal that raises can leave a lock of Python or of a library locked)"
+        f"the member has not ended within {_LONGEST_S:.0f} s, so close() no longer waits for it: the group reassigns "
+        "its partitions when its session expires (a handler of a signal that raises can leave a lock of Python or of a "
+        "library locked)"
     )

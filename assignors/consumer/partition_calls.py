@@ -110,7 +110,7 @@ class PartitionCalls:
         self._assign(partitions, instead=True)
 
     def incremental_assign(self, partitions: Iterable[KafkaPartition]) -> None:
-        """As `assign`, in addition to the present ones.
+        """As `assign`, in addition to the current ones.
 
         Raises:
             ConsumerError: as `assign`; or one of them is read already.
@@ -129,7 +129,11 @@ class PartitionCalls:
                 self._stop_reading(self._fetching.partitions)
 
     def incremental_unassign(self, partitions: Iterable[KafkaPartition]) -> None:
-        """As `unassign`, for these; a partition that is not read is an error."""
+        """Like `unassign`, for these partitions only.
+
+        Raises:
+            ConsumerError: one of them is not read.
+        """
         self._check_usable()
         wanted = checked(partitions)
         with self._gate.turn():
@@ -141,8 +145,8 @@ class PartitionCalls:
             assigned = self._fetching.partitions
             for topic, partition in keys - chosen - assigned:
                 by_broker = isinstance(self._membership.member, BrokerAssignedMember)
-                alone = not assigned or self._membership.by_hand or choice is not None or by_broker
-                code = KafkaError._INVALID_ARG if alone else KafkaError._STATE  # noqa: SLF001 -- librdkafka's own codes
+                wrong = not assigned or self._membership.by_hand or choice is not None or by_broker
+                code = KafkaError._INVALID_ARG if wrong else KafkaError._STATE  # noqa: SLF001 -- librdkafka's own codes
                 raise ConsumerError(f"{topic!r} partition {partition} is not assigned", code)
             if not self._membership.giving_up:
                 self._stop_reading(keys & assigned)

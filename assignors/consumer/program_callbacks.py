@@ -18,7 +18,7 @@ CallProgram = Callable[[Kind, frozenset[TopicPartition], Once], object]
 
 
 class RunningCallback:
-    """The callback that runs now; after an interruption at any step of its begin or end there is none."""
+    """The callback that runs now; after an interruption at any step of its start or end there is none."""
 
     def __init__(self) -> None:
         self._running = threading.Lock()  # its `with` statement ends in C

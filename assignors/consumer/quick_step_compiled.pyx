@@ -171,7 +171,7 @@ cdef class QuickStep:
         readiness: of the gate.
         lock: the gate's, held by the step.
         fetching: the source of the records.
-        owned: returns the present ownership.
+        owned: returns the current ownership.
         most_pause_s: seconds without records, after which this is a step for RecordSteps.
         wait_s: longest wait for records.
         least: the number of records to fetch at once for calls that need fewer.
@@ -214,7 +214,7 @@ cdef class QuickStep:
 
         Args:
             size: the number of records of a call.
-            now: the present time.
+            now: the current time.
             commit_at: the time of the next automatic commit.
         """
         fetching = self.fetching
@@ -261,7 +261,7 @@ cdef class QuickStep:
 
         Args:
             timeout: of the call, in seconds; negative for no limit.
-            now: the present time, in seconds of `time.monotonic`.
+            now: the current time, in seconds of `time.monotonic`.
         """
         cdef double at = now
         cdef list found

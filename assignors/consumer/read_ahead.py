@@ -30,7 +30,7 @@ class ReadAhead:
     Attributes:
         records: the records that `poll` returns next.
         batches: the lists that `consume(batch_size)` returns next, or begins with: some may be shorter.
-        batch_size: of these lists, also when none is left; 0 if the next call may need another number.
+        batch_size: size of these lists, even when none is left; 0 if the next call may need a different size.
         interrupted: whether `poll` has other work to do first.
         polled_at: when the program polled last, in seconds of `time.monotonic`; `idle_s` also counts records that left.
     """
@@ -138,7 +138,7 @@ class ReadAhead:
             held.extend(present)  # the first call after the change: a signal raises only after it
             held = change(held)
             self.hold(held)
-        except BaseException:  # Ctrl-C, perhaps at the begin of `hold`
+        except BaseException:  # Ctrl-C, possibly at the start of `hold`
             self.hold(held)
             raise
 
@@ -154,7 +154,7 @@ def offset_of(message: Message) -> int:
 
 
 def is_read(message: Message) -> bool:
-    """Return whether it is a record or the end of a partition, which belong to the present position, not an error."""
+    """Return whether it is a record or the end of a partition, which belong to the current position, not an error."""
     error = message.error()
     return error is None or error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 -- librdkafka's own code
 

@@ -310,7 +310,7 @@ class Membership:
         return self.member is None or self.by_hand
 
     def assign_by_hand(self, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
-        """Read these partitions without a group, instead of the present ones or in addition.
+        """Read these partitions without a group, instead of the current ones or in addition.
 
         Call it only if `without_group`: the partitions of a group's member change by `read`.
         """
@@ -335,7 +335,7 @@ class Membership:
         self._update_by_hand()
 
     def read(self, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
-        """Read these partitions of the member, instead of the present ones or in addition.
+        """Read these partitions of the member, instead of the current ones or in addition.
 
         Raises:
             ConsumerError: one of them is not assigned to this member.
@@ -373,8 +373,8 @@ class Membership:
         in_time, once = change.begin(), Once()
         if change.kind is Kind.ASSIGNED:
             self._topic_errors.accepted()
-            told = partial(self._tell, change, change.kind, once)
-            return self.partitions.begin(member, change.partitions, told)
+            tell = partial(self._tell, change, change.kind, once)
+            return self.partitions.begin(member, change.partitions, tell)
         kind = change.kind if in_time else Kind.LOST
         return self.partitions.end(member, change.partitions, kind, partial(self._tell, change, kind, once))
 

@@ -18,7 +18,7 @@ class ReceivedBytes:
     Args:
         config: properties of the fetching client.
 
-    Contract: counts never fall, also if a client replaces another one, or a partition leaves and returns: librdkafka
+    Contract: counts never fall, even if a client replaces another one, or a partition leaves and returns: librdkafka
     counts from zero again then.
 
     Attributes:
@@ -43,11 +43,11 @@ class ReceivedBytes:
     def with_callback(self) -> dict[str, Any]:
         """Return the configuration with a callback that calls the program's own, too."""
         theirs = self._config.get("stats_cb")
-        if not self.counts or not (theirs is None or callable(theirs)):  # librdkafka refuses what is no function
+        if not self.counts or not (theirs is None or callable(theirs)):  # librdkafka refuses other values
             return dict(self._config)
-        return {**self._config, "stats_cb": self._heard_before(theirs)}
+        return {**self._config, "stats_cb": self._counted_before(theirs)}
 
-    def _heard_before(self, theirs: Callable[[str], object] | None) -> Callable[[str], None]:
+    def _counted_before(self, theirs: Callable[[str], object] | None) -> Callable[[str], None]:
         def hear(text: str) -> None:
             self.hear(report := json.loads(text))
             if theirs is not None:

@@ -152,7 +152,7 @@ class RecordSteps:
         ahead, count = max(_READ_AHEAD, fewest), 0
         if most >= _LEAST_BATCH and not had:
             count = max(_READ_AHEAD_BATCHES, 2 * most if most <= _READ_AHEAD_BATCHES else 0, fewest) // most
-        if (count < 2 and most - had >= ahead) or self._idle(now) or self._ahead.left():  # noqa: PLR2004 -- a batch is no more than the call itself fetches
+        if (count < 2 and most - had >= ahead) or self._idle(now) or self._ahead.left():  # noqa: PLR2004 -- a batch is at most what the call itself fetches
             return
         if count > 1:
             self._fetching.read_batches(most, count, self._membership.owned)
@@ -212,7 +212,7 @@ class RecordSteps:
         """Handle all requests of other threads, then raise the error of a callback if there is one."""
         self._ahead.interrupted = False  # cleared before the reasons are checked, so a later reason sets it again
         try:
-            self._fetching.return_left()
+            self._fetching.redeliver_left()
             self._membership.rebalance()
             self.report_commits()
             self._membership.rejoin_if_ended()

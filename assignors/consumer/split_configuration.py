@@ -98,7 +98,7 @@ def checked(config: object) -> Mapping[str, Any]:
     """Return a configuration.
 
     Raises:
-        ArgumentError: it is no mapping.
+        ArgumentError: it is not a mapping.
     """
     if not isinstance(config, Mapping):
         raise ArgumentError(f"config={config!r}: need a mapping of librdkafka's properties")
@@ -121,7 +121,7 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     broker_assigns = _broker_assigns(config)
     if broker_assigns and member:
         raise ArgumentError(
-            f"member={sorted(member)}: these are settings of kafka-python, which is no part of group.protocol=consumer"
+            f"member={sorted(member)}: these are settings of kafka-python, which group.protocol=consumer does not use"
         )
     if not broker_assigns:
         _refuse_issuer(config)

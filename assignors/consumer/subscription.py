@@ -52,11 +52,11 @@ class Subscription:
             raise ArgumentError(f"subscribe({wanted!r}): need a list of topic names, or of patterns that begin with ^")
         for one in wanted:
             if any("\ud800" <= letter <= "\udfff" for letter in one):  # librdkafka would end the process
-                raise ArgumentError(f"subscribe(): {one!r} contains half of a surrogate pair, and is no valid text")
+                raise ArgumentError(f"subscribe(): {one!r} contains half of a surrogate pair, so it is not valid text")
             try:
                 re.compile(_python(one) if one.startswith("^") else "")
             except re.error as error:
-                raise ArgumentError(f"subscribe(): {one!r} is no regular expression ({error})") from error
+                raise ArgumentError(f"subscribe(): {one!r} is not a regular expression ({error})") from error
         ordered = sorted(set(wanted))
         return cls(
             tuple(one for one in ordered if not one.startswith("^")),

@@ -47,7 +47,7 @@ class Ingestion(Protocol):
         ...
 
     def problems(self) -> Sequence[str]:
-        """Return the present problems, one sentence each."""
+        """Return the current problems, one sentence each."""
         ...
 
     def figures(self) -> Mapping[str, Any]:
@@ -163,7 +163,7 @@ class FleetAgent:
         return int(figures.get("rebalances", 0) + figures.get("overtaken", 0))
 
     def step(self) -> None:
-        """Read the present state once, and act on it."""
+        """Read the current state once, and act on it."""
         self._turned = time.monotonic()
         parts, seen = self._parts, [watch.seen() for watch in self._parts.watches]
         if not all(one.looked for one in seen):
@@ -241,7 +241,7 @@ class FleetAgent:
         return sorted(topic.label for topic in seen if topic.name in (self._parts.paused(topic.source) or ()))
 
     def _unready(self, state: Membership, figures: Mapping[str, Any]) -> list[str]:
-        """Return the reasons why the agent is not ready; a problem of one topic or cluster among many is no reason."""
+        """Return why the agent is not ready; a problem of one topic or cluster among many is not a reason."""
         if self._ending:
             return ["it ends"]
         problems = [problem for watch in self._parts.watches for problem in watch.seen().problems]
@@ -289,7 +289,7 @@ class FleetAgent:
             moved,
         )
         self._note_all("override", workers.unknown(topics, view.ids))
-        # Agents take up new numbers one after another, which is no problem while they have other numbers in common.
+        # Agents take up new numbers one after another, which is not a problem while they have other numbers in common.
         self._note_all("settings", settings_drift(view.members, but=(WORKERS,) if alike else ()))
 
     def _assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:

@@ -86,7 +86,7 @@ class View:
         """Return the next view: these agents are live, and the other previously live agents have departed.
 
         Args:
-            living: the present agents.
+            living: the current agents.
             version: version of the new view.
             most_departed: most departed agents in a view; the oldest are removed first.
         """

@@ -45,12 +45,12 @@ def numbers_agree(view: View) -> bool:
 def status_drift(view: View, this: Agent, *, unread: bool) -> list[str]:
     """Return the settings in which the agents differ from each other and from a file.
 
-    Agents take up new numbers one after another, which is no problem while they have numbers in common.
+    Agents take up new numbers one after another, which is not a problem while they have numbers in common.
 
     Args:
         view: the live agents.
         this: the settings of the file.
-        unread: whether the present numbers could not be read for `this`.
+        unread: whether the current numbers could not be read for `this`.
     """
     return settings_drift([*view.members, this], but=(WORKERS,) if unread or numbers_agree(view) else ())
 
@@ -84,7 +84,7 @@ class KnownValues(Generic[V]):
         return not self._known
 
     def take(self, value: V, now_s: float) -> None:
-        """Note the present value.
+        """Note the current value.
 
         Args:
             value: the value.
@@ -109,7 +109,7 @@ class KnownValues(Generic[V]):
         """Return the newest value that all agents of a view declare; None if they have none in common.
 
         Args:
-            view: the present view.
+            view: the current view.
             agent: id of this agent.
         """
         mine = next((declared_digests(one, self._name) for one in view.members if one.id == agent), ())
@@ -140,7 +140,7 @@ class KnownWorkers(KnownValues[FleetWorkers]):
         """Return the numbers to compute with: those on which the view agrees, else this agent's newest.
 
         Args:
-            view: the present view.
+            view: the current view.
             agent: id of this agent.
         """
         return self.agreed(view, agent) or self._known[self._newest]

@@ -46,7 +46,9 @@ def rank_agents(topics: Sequence[str], agents: Sequence[str], weights: F64, seed
 
 
 def seat_bounds(seats: int, topics: int, weights: Sequence[float], epsilon: float) -> list[int]:
-    """Return the most seats of each agent: (1 + epsilon) x its weighted fair share, rounded so that a plan exists.
+    """Return the maximum number of seats of each agent.
+
+    It is (1 + epsilon) x the weighted fair share, rounded so that a plan exists.
 
     An agent cannot hold two seats of one topic, so the share of a heavy agent is at most the number of topics, and the
     others divide the rest.
@@ -80,7 +82,7 @@ class Level:
     """Seats with a common bound.
 
     Attributes:
-        bounds: most load, by agent.
+        bounds: maximum load, by agent.
         loads: sum of the sizes of the seats held, by agent.
         seats: agents by topic, in order; None if no agent was left.
         sizes: size of a seat, by topic: 1, or the volume of its share of the topic.

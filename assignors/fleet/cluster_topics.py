@@ -66,7 +66,7 @@ class ClusterWatch:
         return any_broker_answers(self._client(), self.source.kafka, brokers, _PROBE_S)
 
     def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
-        """Request the present ids of topics, as `ask_ids` does."""
+        """Request the current ids of topics, as `ask_ids` does."""
         return ask_ids(self._client(), self.source, names, self._seen.ids)
 
     def close(self) -> None:

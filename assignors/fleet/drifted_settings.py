@@ -17,7 +17,7 @@ _SAME_FILE = "all agents need the same file"
 _SAME_VERSION = "all agents need the same version"
 
 WORKERS: Final = "workers.now"
-"""The name under which agents declare the digests of their present workers per topic, joined by +, the newest first."""
+"""The name under which agents declare the digests of their current workers per topic, joined by +, the newest first."""
 ZONES: Final = "zones.now"
 """The name under which agents declare the digests of the zones of all topics that they know, as for workers."""
 AWAY: Final = "clusters.away"
@@ -60,7 +60,7 @@ def declared_names(agent: Agent, setting: str) -> frozenset[str]:
 def settings_drift(agents: Iterable[Agent], but: Collection[str] = ()) -> list[str]:
     """Return the settings that differ, one sentence each; agents without a declaration are ignored.
 
-    Unreached clusters and zones of topics are no settings.
+    Unreached clusters and zones of topics are not settings.
 
     Args:
         agents: the agents with their declarations.
@@ -72,7 +72,7 @@ def settings_drift(agents: Iterable[Agent], but: Collection[str] = ()) -> list[s
     for name in names:
         by_value: dict[str | None, list[str]] = {}
         for agent, values in declared.items():
-            # Of the present workers only the newest count: agents declare previous ones for a short time.
+            # Of the current workers only the newest count: agents declare previous ones for a short time.
             value = values.get(name)
             by_value.setdefault(value and value.partition("+")[0], []).append(agent)
         if len(by_value) > 1:
@@ -86,7 +86,7 @@ def settings_drift(agents: Iterable[Agent], but: Collection[str] = ()) -> list[s
 
 
 def _subject(name: str) -> str:
-    return "the present workers per topic differ" if name == WORKERS else f"setting {name!r} differs"
+    return "the current workers per topic differ" if name == WORKERS else f"setting {name!r} differs"
 
 
 def _cure(name: str) -> str:

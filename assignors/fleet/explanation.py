@@ -37,7 +37,7 @@ class Line:
     Attributes:
         topic: the topic.
         places: all live agents by rank.
-        next: for each present reader, the agent that takes over when it dies; None if no agent is left.
+        next: for each current reader, the agent that takes over when it dies; None if no agent is left.
         added: the agent that one more worker would add; None if all agents read already.
     """
 
@@ -102,9 +102,7 @@ def _places(decision: Decision, topic: FleetTopic, pinned: Sequence[str], balanc
         elif agent in reading:
             reason = f"rank {rank + 1} with room, seat {reading.index(agent) + 1} of {len(reading)}"
         elif rank < last:
-            reason = (
-                f"passed over: full with {loads[agent]} topics, or not needed when a departed agent's seat was filled"
-            )
+            reason = f"skipped: full with {loads[agent]} topics, or not needed when a departed agent's seat was filled"
         else:
             reason = f"in line: the topic has its {len(reading)} {'reader' if len(reading) == 1 else 'readers'}"
         found.append(Place(rank=rank + 1, agent=agent, reads=agent in reading, reason=reason))

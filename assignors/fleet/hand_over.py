@@ -46,7 +46,7 @@ class HandOver:
         """Return the topics to read, each with its share.
 
         Args:
-            view: the present view.
+            view: the current view.
             mine: topics of this agent in this view.
             present: topics that exist; others are never kept.
             now_s: seconds of a monotonic clock.
@@ -67,7 +67,10 @@ class HandOver:
         return [*(_with(topic, held.pop(key, topic)) for key, topic in self._mine.items()), *held.values()]
 
     def _hold(self, topic: FleetTopic, now_s: float, for_s: float) -> None:
-        """Keep a topic, besides the share that is held since a change just before: its agent may not read it yet."""
+        """Keep reading a topic in addition to the share kept since the previous change.
+
+        Its new agent may not read it yet.
+        """
         if for_s > 0:
             kept, until = self._until.get(topic.identity, (topic, 0.0))
             self._until[topic.identity] = _with(topic, kept), max(until, now_s + for_s)
@@ -85,7 +88,7 @@ def await_successors(begun: Callable[[], int], longest_s: float) -> None:
 
     Args:
         begun: returns a number that rises with each sign of another reader.
-        longest_s: longest wait, seconds; on idle topics there is no sign.
+        longest_s: maximum wait, seconds; idle topics give no sign.
     """
     before = begun()
     deadline = time.monotonic() + longest_s

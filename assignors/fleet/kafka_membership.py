@@ -42,7 +42,7 @@ _REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class MembershipRound:
     """The result of a rebalance of the membership group.
 
     Attributes:
@@ -79,10 +79,10 @@ class Candidate:
     member: str
     agent: Agent
     process: str
-    last: Round
+    last: MembershipRound
 
 
-def next_round(candidates: Iterable[Candidate]) -> Round:
+def next_round(candidates: Iterable[Candidate]) -> MembershipRound:
     """Compute the next view from the members of the group. Pure.
 
     It continues from the newest round that any member knows. If two processes have the same agent id, the process that
@@ -90,7 +90,7 @@ def next_round(candidates: Iterable[Candidate]) -> Round:
     view.
     """
     found = sorted(candidates, key=lambda one: one.member)
-    last = max((one.last for one in found), key=lambda one: one.view.version, default=Round())
+    last = max((one.last for one in found), key=lambda one: one.view.version, default=MembershipRound())
     owners: dict[str, Candidate] = {}
     for one in found:
         known = owners.get(one.agent.id)
@@ -98,17 +98,17 @@ def next_round(candidates: Iterable[Candidate]) -> Round:
             owners[one.agent.id] = one
     living = tuple(sorted(one.agent for one in owners.values()))
     view = last.view if living == last.view.members else last.view.following(living, last.view.version + 1)
-    return Round(view=view, owners={agent: one.process for agent, one in owners.items()})
+    return MembershipRound(view=view, owners={agent: one.process for agent, one in owners.items()})
 
 
 class _ViewAssignor(AbstractPartitionAssignor):
     """Assigns no partitions, only the view."""
 
-    def __init__(self, agent: Agent, process: str, on_round: Any) -> None:  # noqa: ANN401 - a method taking a Round
+    def __init__(self, agent: Agent, process: str, on_round: Any) -> None:  # noqa: ANN401 - a method taking a MembershipRound
         self.agent = agent
         self._process = process
         self._on_round = on_round
-        self.last = Round()
+        self.last = MembershipRound()
 
     @property
     def name(self) -> str:
@@ -136,7 +136,7 @@ class _ViewAssignor(AbstractPartitionAssignor):
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:  # noqa: ARG002
         """Take the view."""
         with contextlib.suppress(ValueError, KeyError, TypeError, zlib.error):
-            self.last = Round.decode(bytes(assignment.user_data or b"").decode())
+            self.last = MembershipRound.decode(bytes(assignment.user_data or b"").decode())
             self._on_round(self.last)
 
 
@@ -172,7 +172,7 @@ class KafkaMembers:
         self._member: GroupMember | None = None
         self._ended = threading.Event()
         self._declares = threading.Event()
-        self._heard = False  # whether the present member has joined
+        self._joined = False  # whether the current member has joined
         self._final = False  # whether a new member would end for the reason of the last one
         self._thread: threading.Thread | None = None
 
@@ -184,7 +184,7 @@ class KafkaMembers:
         return self
 
     def state(self) -> Membership:
-        """The present state."""
+        """The current state."""
         return self._cell.state
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
@@ -278,7 +278,7 @@ class KafkaMembers:
             # It never fetches, and kafka-python refuses a wait for records that is longer than the one for an answer.
             "fetch_max_wait_ms": 1,
         }
-        self._heard = False
+        self._joined = False
         config = {"client_id": f"fleet-{self._agent.id}", **waits, **self._kafka, **own}
         member = GroupMember(config, pattern=_NOTHING, assignors=[self._assignor])
         try:
@@ -316,22 +316,22 @@ class KafkaMembers:
         if state.view is None or state.standing is Standing.REFUSED:
             return
         heard_s = state.heard_s or 0.0
-        if self._heard:  # the clock of a member that has not joined begins with the member
+        if self._joined:  # the clock of a member that has not joined begins with the member
             heard_s = member.answered_s
             self._cell.change(heard_s=heard_s)
         standing = self._standing(heard_s)
         if standing is Standing.MEMBER:
-            if self._heard:
+            if self._joined:
                 if state.standing is not Standing.MEMBER:
                     log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, state.standing.value)
                 self._cell.change(standing=standing, reason="")
             return
-        # The two look alike: a rebalance is answered only when all live members have joined again.
+        # These two look the same from here: the broker answers a rebalance only when all live members have rejoined.
         silence = "the fleet's group does not answer: the home cluster is away, or a rebalance waits for a dead agent"
         self._note(standing, f"{silence}; {_does(standing)}")
 
-    def _hear(self, made: Round) -> None:
-        self._heard, self._final = True, False
+    def _hear(self, made: MembershipRound) -> None:
+        self._joined, self._final = True, False
         owner = made.owners.get(self._agent.id)
         if owner == self._process:
             self._cell.change(view=made.view, standing=Standing.MEMBER, reason="", heard_s=time.monotonic())
@@ -360,8 +360,8 @@ def _read(member: str, metadata: Any) -> Candidate | None:  # noqa: ANN401 - kaf
             member=member,
             agent=Agent.of(content["agent"]),
             process=str(content["process"]),
-            last=Round.decode(content["last"]),
+            last=MembershipRound.decode(content["last"]),
         )
     except (ValueError, KeyError, TypeError, zlib.error, FleetError):
-        log.warning("fleet: member %r of the group is no agent: passed over", member)
+        log.warning("fleet: member %r of the group is not an agent: ignored", member)
         return None

@@ -65,7 +65,8 @@ class Lanes:
     """The grouping of topics into lanes.
 
     Attributes:
-        count: lanes per cluster, so the most consumers of an agent per cluster; the same in the whole fleet.
+        count: lanes per cluster, which is the maximum number of consumers of an agent per cluster; the same in the
+            whole fleet.
         seated: whether seats, instead of the consumer group, decide which partitions of a topic an agent reads.
         siblings: number of sources on the cluster of a source, by source, if there are several; they divide its lanes,
             and each has at least one.
@@ -115,7 +116,7 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneChange:
-    """The changes from an agent's present lanes to the intended ones.
+    """The changes from an agent's current lanes to the intended ones.
 
     Attributes:
         start: lanes that need a new consumer, with their topics.
@@ -131,7 +132,7 @@ class LaneChange:
 def lane_change(
     before: Mapping[Lane, frozenset[FleetTopic]], after: Mapping[Lane, frozenset[FleetTopic]]
 ) -> LaneChange:
-    """Compare present and intended lanes; unchanged lanes are left out."""
+    """Compare current and intended lanes; unchanged lanes are left out."""
     return LaneChange(
         start={lane: topics for lane, topics in after.items() if lane not in before},
         change={lane: topics for lane, topics in after.items() if lane in before and before[lane] != topics},

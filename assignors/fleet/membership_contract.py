@@ -39,7 +39,7 @@ class Membership:
         standing: membership state of this agent.
         reason: explains a standing other than MEMBER and JOINING, or why an attempt to join has failed.
         heard_s: time of the server's last answer, seconds of a monotonic clock; None if it is not known.
-        beats: seconds since the last sign of life by agent, by the server's clock; empty if it does not report them.
+        beats: seconds since the last heartbeat, by agent, on the server's clock; empty if it does not report them.
     """
 
     view: View | None = None
@@ -65,8 +65,8 @@ class Members(Protocol):
       with a grace period of two beats in which the agent is still a member, so one lost beat moves no topic.
     * A failed attempt to join again changes nothing while other servers answer: the last view stays, with its age. Only
       after an error that a retry cannot fix, such as a missing right, the agent becomes ISOLATED.
-    * An agent that reaches neither the server nor, according to the witness, any other server becomes ISOLATED before
-      that: it stops itself before the others remove it. If only the server is away, the last view stays.
+    * An agent that reaches neither the server nor, according to the witness, any other server becomes ISOLATED, and
+      stops, before the others remove it. If only the server is away, the last view stays.
     * `declare` replaces the settings that this agent declares; the next views contain them. Before `start` it waits for
       the first join.
     * Of two live processes with the same id one is REFUSED until the other is gone.
@@ -214,7 +214,7 @@ class StaticMembers:
         return Membership(view=self._view, standing=Standing.MEMBER)
 
     def close(self) -> None:
-        """Leave; the others do not notice, because nothing informs them."""
+        """Leave. Other agents do not learn of it."""
         self._cell.change(standing=Standing.LEFT, reason="closed")
 
 

@@ -77,7 +77,7 @@ class RedisMembers:
         return self
 
     def state(self) -> Membership:
-        """The present state."""
+        """The current state."""
         return self._cell.state
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
@@ -112,7 +112,7 @@ class RedisMembers:
             try:
                 self._step("leave")
             except self._error as error:
-                log.warning("fleet: could not say goodbye to Redis: %s", error)
+                log.warning("fleet: could not remove this agent from Redis: %s", error)
         close_redis(self._client)
         self._cell.change(standing=Standing.LEFT, reason="closed")
 
@@ -184,7 +184,7 @@ class RedisMembers:
             text, owner, beats = answer
             ages = dict(zip(beats[::2], (int(age) / 1000 for age in beats[1::2]), strict=True))
             return View.of(json.loads(text)), owner, ages
-        # Without this the thread would end, and the agent would keep its last view for ever as a normal member.
+        # Without this the thread would end, and the agent would keep its last view forever as a normal member.
         except (FleetError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise _ForeignError(str(error)) from error
 
@@ -201,7 +201,7 @@ def _connect(url: str, timeout_s: float) -> tuple[Any, tuple[type[Exception], ..
         )
     except ValueError as error:  # its message may contain a part of the password
         raise FleetError(
-            f"membership: {shown(url)!r} is no address of Redis: need {REDIS_ADDRESSES}, and %XX for each "
+            f"membership: {shown(url)!r} is not an address of Redis: need {REDIS_ADDRESSES}, and %XX for each "
             "character of a password that has a meaning there"
         ) from error
     answered = (redis.ResponseError, _ForeignError)

@@ -42,7 +42,7 @@ class Source:
             re.compile(self.pattern or "")
         except re.error as error:
             raise FleetError(
-                f"source {self.name!r}: pattern {self.pattern!r} is no regular expression: {error}"
+                f"source {self.name!r}: pattern {self.pattern!r} is not a regular expression: {error}"
             ) from error
 
     def wanted(self, names: Sequence[str]) -> list[str]:

@@ -123,7 +123,7 @@ def sight(admin: AdminClient, source: Source, before: Sighting | None = None) ->
 def ask_ids(
     admin: AdminClient, source: Source, names: Collection[str], known: Mapping[str, str] | None = None
 ) -> Callable[[], dict[str, str]]:
-    """Request the present ids of topics; returns immediately.
+    """Request the current ids of topics; returns immediately.
 
     Args:
         admin: client of the cluster.

@@ -73,7 +73,7 @@ class Router:
             throughput: of this stream at its pick, any unit; where given, a stable pick becomes final.
 
         Returns:
-            The present pick while it is valid; else the best ranked endpoint that is neither dead nor overloaded; else
+            The current pick while it is valid; else the best ranked endpoint that is neither dead nor overloaded; else
             the best that is not dead; else the first in rank.
         """
         pick = self._picks.get(stream)
@@ -117,7 +117,7 @@ class Router:
         ranked = self._rank.ranked(stream)
         alive = [e for e in ranked if self._alive(e, now)]
         limit = self.settings.bound * sum(load.get(e, 0.0) for e in alive) / max(1, len(alive))
-        # The present endpoint's load is partly this stream's own: at the limit it may stay.
+        # The current endpoint's load is partly this stream's own: at the limit it may stay.
         fitting = (e for e in alive if load.get(e, 0.0) < limit or not limit or (e == present and load[e] <= limit))
         return next(fitting, (alive or ranked)[0])
 

@@ -55,7 +55,7 @@ def pair64(node: int, key: int) -> int:
         key: `hash64` of the key that needs an owner.
 
     Returns:
-        An unsigned 64-bit number; of equally weighted nodes the highest owns the key.
+        An unsigned 64-bit number; if the nodes have equal weights, the node with the highest one owns the key.
     """
     return mix64(node ^ mix64(key + GOLDEN))
 

@@ -78,7 +78,7 @@ class Rendezvous:
         """Return the node that owns the key.
 
         Raises:
-            TypeError: the key is no text or bytes.
+            TypeError: the key is neither text nor bytes.
         """
         try:
             if self._tree is not None:
@@ -91,7 +91,7 @@ class Rendezvous:
         """Return the k best nodes, best first; all of them where k is larger.
 
         Raises:
-            TypeError: the key is no text or bytes, or k no whole number.
+            TypeError: the key is neither text nor bytes, or k is not a whole number.
         """
         try:
             k = operator.index(k)

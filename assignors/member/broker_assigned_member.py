@@ -48,7 +48,7 @@ _STEP_S: Final = 0.1
 _CLOSING_S: Final = 20.0  # as a commit in the classic protocol
 _LEAVING_S: Final = 6.0  # librdkafka waits 5 s for the answer to its last heartbeat
 _SETTLED_S: Final = 1.0  # the broker sends an assignment with the first heartbeat's answer, or has none for now
-_REFUSED_S: Final = 1.0  # a new member is refused as well, until the session of the previous one has expired
+_REFUSED_S: Final = 1.0  # a new member is also refused until the previous member's session has expired
 _METADATA_HEAD: Final = struct.Struct("<7si")  # "CGMDv2:" and the generation, which is the member epoch here
 
 
@@ -202,7 +202,7 @@ class BrokerAssignedMember:
         return self._cell.failed
 
     def ownership(self) -> Ownership:
-        """Return the present ownership; never waits."""
+        """Return the current ownership; never waits."""
         return self._cell.value
 
     def wait_joined(self, timeout_s: float) -> Ownership:
@@ -240,7 +240,7 @@ class BrokerAssignedMember:
     def committed_with_metadata(
         self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
     ) -> dict[TopicPartition, OffsetWithMetadata]:
-        """As `committed`, with the metadata of each offset."""
+        """Like `committed`, with the metadata of each offset; raises the same errors."""
         self._raise_failed()
         asked = list(partitions)
         if self._ended.is_set():  # while it closes, librdkafka lets each request for offsets time out
@@ -248,7 +248,7 @@ class BrokerAssignedMember:
         return self._ask(lambda: self._offsets.committed(asked, timeout_s), timeout_s + _STEP_S)
 
     def group_metadata(self) -> bytes:
-        """Return the argument of `Producer.send_offsets_to_transaction`, with the present epoch and member id."""
+        """Return the argument of `Producer.send_offsets_to_transaction`, with the current epoch and member id."""
         self._raise_failed()
         return self._metadata
 
@@ -328,7 +328,7 @@ class BrokerAssignedMember:
     def _see_epoch(self) -> None:
         """Take over the epoch and the member id, which change without a callback."""
         epoch = self._epoch()
-        if epoch <= 0:  # 0 asks to join
+        if epoch <= 0:  # epoch 0 is a request to join
             self._joined_at = None
             return
         now = time.monotonic()

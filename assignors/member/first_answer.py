@@ -11,7 +11,7 @@ _PAUSE_S: Final = 0.1
 
 
 def wait_for_broker(consumer: Consumer, timeout_s: float) -> None:
-    """Wait until a broker answers; a connection that breaks meanwhile, as in a restart, is no answer.
+    """Wait until a broker answers; a connection that breaks, as when a broker restarts, is not an answer.
 
     Raises:
         KafkaException: none has answered in time, or one refuses.

@@ -70,7 +70,7 @@ class GroupMember:
         on_refused: called with each distinct error with which a broker refuses the member (kafka-python's), once until
             it has joined, and whether the broker was asked for the coordinator. Missing rights, a full group, other
             assignors and wrong passwords then do not end the membership: it tries again. None: they end it.
-        quiet_s: seconds between two calls of `awake` without other events.
+        quiet_s: seconds between two calls of `awake` if nothing else happens.
         ends_with_session: if the coordinator does not answer for a session, call `on_lost` and own nothing until it
             answers again, as librdkafka does. Without it the member keeps its partitions until a coordinator answers
             that the group has continued without this member, as Java's client does.
@@ -184,7 +184,7 @@ class GroupMember:
         Args:
             leave: send LeaveGroup, so that others take over immediately. Without it, the partitions are reserved for
                 this member until its session expires.
-            also_static: with `leave`, also if there is a group_instance_id (KIP-345), which by default reserves the
+            also_static: with `leave`, even if there is a group_instance_id (KIP-345), which by default reserves the
                 partitions.
 
         Raises:
@@ -227,14 +227,14 @@ class GroupMember:
         return float(max(heartbeat.last_receive, heartbeat.last_reset))
 
     def ownership(self) -> Ownership:
-        """The present ownership; never waits."""
+        """The current ownership; never waits."""
         return self._cell.value
 
     def wait_joined(self, timeout_s: float) -> Ownership:
         """Wait until no rebalance is in progress.
 
         Raises:
-            MembershipError: not so in time, or the membership ended.
+            MembershipError: the rebalance did not end in time, or the membership ended.
         """
         return self.wait_for(lambda now: now.joined, timeout_s)
 
@@ -242,7 +242,7 @@ class GroupMember:
         """Wait until the ownership fits.
 
         Raises:
-            MembershipError: not so in time, or the membership ended.
+            MembershipError: the ownership did not fit in time, or the membership ended.
         """
         found = self._cell.wait(fits, timeout_s)
         if found is None:
@@ -339,11 +339,11 @@ def _check(config: Mapping[str, Any], topics: Collection[str], pattern: str | No
     if isinstance(topics, str):
         raise MembershipError(f"topics={topics!r}: need a list of names, as [{topics!r}]")
     if bool(topics) == (pattern is not None):
-        raise MembershipError(f"topics={topics!r} and pattern={pattern!r}: give the one or the other")
+        raise MembershipError(f"topics={topics!r} and pattern={pattern!r}: give either topics or pattern")
     try:
         re.compile(pattern or "")
     except re.error as error:
-        raise MembershipError(f"pattern={pattern!r} is no regular expression ({error})") from error
+        raise MembershipError(f"pattern={pattern!r} is not a regular expression ({error})") from error
     if not config["partition_assignment_strategy"]:
         raise MembershipError("assignors=[]: a member offers one at least, as HRWAssignor()")
     unknown = config.keys() - KafkaConsumer.DEFAULT_CONFIG.keys()

@@ -111,5 +111,5 @@ def _passes(error: KafkaError) -> bool:
 
 
 def _too_short_for_an_answer(error: KafkaError, waited_ms: float) -> bool:
-    """Return whether it is the timeout of a last request, which says less than the refusal of the one before."""
+    """Return whether it is the timeout of a last, short request; the earlier refusal explains more."""
     return isinstance(error, KafkaTimeoutError) and waited_ms < _ANSWER_MS

@@ -81,7 +81,7 @@ class OwnershipCell:
 
     @property
     def value(self) -> Ownership:
-        """The present ownership."""
+        """The current ownership."""
         return self._value
 
     @property

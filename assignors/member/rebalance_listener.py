@@ -132,7 +132,7 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
             await self._manager.wait_for(done, self._timeout_ms)
         except KafkaTimeoutError:
             log.warning(
-                "%s has not returned for %.0f s: the group goes on without waiting for it, and its commits for "
+                "%s has not returned for %.0f s: the group no longer waits for it, and its commits for "
                 "%d partitions will be refused",
                 name,
                 self._timeout_ms / 1000,

@@ -13,7 +13,7 @@ _HELD: Final = TableTopic(
 
 
 class PausesFeed(CompactedFeed[PausedTopic, Pause]):
-    """The present pauses of a cluster, read without a consumer group.
+    """The current pauses of a cluster, read without a consumer group.
 
     Contract: as `CompactedFeed`.
 

@@ -60,7 +60,8 @@ def plan(  # noqa: PLR0913
         topics: the topics that the group could read.
         members: of the group, with what they own.
         strategy: `hrw` ranks by rendezvous hashing, `shuffled` by a seeded shuffle rotated from topic to topic.
-        workers: most distinct members of a topic: a number, by name or pattern, or None for all.
+        workers: maximum number of different members that may read a topic: a number, by name or pattern, or None for
+            all.
         epsilon: allowed distance from the fair share; 0 is exact balance.
         seed: another seed gives another ranking.
         keep: whether owned partitions stay if possible; False plans as if no member owned partitions.

@@ -13,7 +13,7 @@ STRATEGIES: Final = ("hrw", "shuffled")
 
 
 def member_scores(problem: Problem, strategy: Strategy, seed: int) -> Scores:
-    """Return the preferences of the strategy."""
+    """Return the preferences of the strategy: a function from topic numbers, shape (N,), to scores, shape (N, M)."""
     return hrw_scores(problem, seed) if strategy == "hrw" else shuffled_scores(problem, seed)
 
 

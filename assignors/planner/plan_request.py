@@ -16,7 +16,7 @@ class PlanRequest:
     Attributes:
         problem: topics, members and claims.
         racks: which members are local to which partitions.
-        caps: most distinct members of each topic, shape (T,).
+        caps: maximum number of different members of each topic, shape (T,).
         strategy: how members are ranked.
         epsilon: allowed distance from the fair share.
         seed: of the ranking.

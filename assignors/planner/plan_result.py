@@ -27,7 +27,7 @@ class Plan:
     """The owner of each partition, and the cost of the plan."""
 
     def __init__(self, request: PlanRequest, owner: I32, lower_bound: int, *, band: Band | None = None) -> None:
-        self._question = request
+        self._request = request
         self._problem = request.problem
         self._owner = owner
         self._least = lower_bound
@@ -38,15 +38,15 @@ class Plan:
         """A number of claims below which no plan within the same bounds and caps moves.
 
         If no worker cap binds, `moved` is equal to it. If one binds in a group too large for an exact plan, it may be
-        too low, and `moved` above it. It is 0 if no bound is known, and if topics have weights. Where `moved` is above
-        the quick bound, the first reading takes some milliseconds (`assignors.planner.capped.newcomer_bound`), and up
-        to a second if every topic has one worker (`whole_topic_bound`).
+        too low, and `moved` above it. It is 0 if no bound is known, and if topics have weights. If `moved` is above the
+        quick bound, the first access takes some milliseconds (`assignors.planner.capped.newcomer_bound`), and up to a
+        second if every topic has one worker (`whole_topic_bound`).
         """
         sizes = np.diff(self._problem.first)
         if self._band is None or self.moved <= self._least:
             return self._least
-        if (np.minimum(sizes, self._question.caps) > 1).any():
-            return max(self._least, newcomer_moves(self._problem.owned, sizes, self._question.caps, self._band))
+        if (np.minimum(sizes, self._request.caps) > 1).any():
+            return max(self._least, newcomer_moves(self._problem.owned, sizes, self._request.caps, self._band))
         return whole_topic_moves(self._problem.owned, sizes, self._band, self._least, self.moved)
 
     @cached_property
@@ -100,7 +100,7 @@ class Plan:
 
         Topics without a weight count as 0.
         """
-        sizes, weights = np.diff(self._problem.first), self._question.weights
+        sizes, weights = np.diff(self._problem.first), self._request.weights
         if weights is None:
             return {member: float(load) for member, load in self.loads.items()}
         each = np.array([weights.get(t.name, 0.0) for t in self._problem.topics]) / np.maximum(sizes, 1)
@@ -117,7 +117,7 @@ class Plan:
     @cached_property
     def off_rack(self) -> int:
         """Number of partitions read from another rack, if both racks are known."""
-        return self._question.racks.count_off(self._owner)
+        return self._request.racks.count_off(self._owner)
 
     @cached_property
     def connections(self) -> dict[str, int]:
@@ -142,7 +142,7 @@ class Plan:
             All members, best ranked first, each with the partitions that it keeps and gains and the reason; empty for
             a topic without a subscriber.
         """
-        return explain_topic(self._question, self._owner, topic)
+        return explain_topic(self._request, self._owner, topic)
 
     def _pair(self, at: int) -> TopicPartition:
         topic = int(np.searchsorted(self._problem.first, at, side="right")) - 1

@@ -19,7 +19,7 @@ class Racks:
 
     Attributes:
         kind_of: number of each partition's rack set, shape (P,).
-        off: whether a member's known rack is not in a known set, shape (K, M). Unknown racks are no mismatch.
+        off: whether a member's known rack is not in a known set, shape (K, M). Unknown racks are not a mismatch.
     """
 
     kind_of: I32

@@ -26,7 +26,7 @@ class Topic:
 
     Raises:
         TopicError: partitions negative, not whole or above 2,147,483,647, racks or leaders for another number of
-            partitions, or a name that is no text.
+            partitions, or a name that is not text.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Member:
 
     Raises:
         WeightError: the weight is not a finite number above 0.
-        GroupError: the id or the instance is no text, or another attribute is of another type.
+        GroupError: the id or the instance is not text, or an attribute has the wrong type.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Workers per topic: the most distinct members that may read it."""
+"""Workers per topic: the maximum number of different members that may read it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def check_workers(workers: Workers) -> None:
 
 
 def worker_caps(workers: Workers, topics: Sequence[str]) -> NDArray[np.int32]:
-    """Return the most distinct members of each topic, `NO_CAP` if all may read it.
+    """Return the maximum number of different members of each topic, `NO_CAP` if all may read it.
 
     Raises:
         WorkersError: as `check_workers`.

@@ -176,7 +176,7 @@ class Assignor(AbstractPartitionAssignor):
         if read.instance is None:
             self._warn(
                 "identity",
-                f"member {read.id!r} has no lasting identity: after a restart it may get other topics; "
+                f"member {read.id!r} has no permanent identity: after a restart it may get other topics; "
                 "set group.instance.id (kafka-python: group_instance_id), or agent= where that is not possible",
             )
         return read
@@ -203,7 +203,7 @@ class Assignor(AbstractPartitionAssignor):
             log.warning(message)
 
     def _present_overrides(self, members: list[Member]) -> dict[str, tuple[str, ...]]:
-        """Return the overrides that the present members can follow, and warn about the others."""
+        """Return the overrides that the current members can follow, and warn about the others."""
         if not self._overrides or not members:
             return {}
         present, absent = present_overrides(self._overrides, members)

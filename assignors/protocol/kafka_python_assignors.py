@@ -31,7 +31,7 @@ class HRWAssignor(Assignor):
     * The order of `members` has no effect; equal input gives an equal plan, so without a change no partition moves.
     * Claims are hints. A stale, duplicate or impossible one (KIP-792) is ignored and never an error.
     * `members` is read only; the result is new and the caller may change it.
-    * Every partition whose topic has a subscriber is assigned, also when members send invalid data.
+    * Every partition whose topic has a subscriber is assigned, even if members send invalid data.
     * An instance serves one consumer. A second consumer that joins with it gets a MembershipError.
     """
 
@@ -56,9 +56,9 @@ class HRWAssignor(Assignor):
         """Configure. All members of a group need the same settings except `weight`, `rack` and `agent`.
 
         Args:
-            workers: most distinct members of a topic: a number, a mapping of topics or patterns to numbers, a function
-                that returns one of these, or the path of a JSON file with one. When a function's or file's value
-                changes, the leader requests a rebalance.
+            workers: maximum number of different members that may read a topic: a number, a mapping of topics or
+                patterns to numbers, a function that returns one of these, or the path of a JSON file with one. When a
+                function's or file's value changes, the leader requests a rebalance.
             epsilon: allowed distance from the fair share; 0 is exact balance.
             weight: capacity of this member relative to the others. Other than 1, it is sent as user data, which keeps
                 brokers from migrating the group online to the new protocol (KIP-848).

@@ -47,7 +47,7 @@ class WorkersWatch:
 
         Args:
             source: source of the workers.
-            planned: the workers of the present plan.
+            planned: the workers of the current plan.
             rejoin: requests the rebalance.
             interval_s: seconds between two reads.
         """

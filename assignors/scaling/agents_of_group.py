@@ -28,13 +28,16 @@ class AgentsSettings(BaseModel):
         default=600.0, gt=0, allow_inf_nan=False, description="Time in which a backlog is to be read, seconds."
     )
     topics: Whole = Field(
-        default=200, ge=1, description="Most topics of an agent; one with three workers counts three times."
+        default=200, ge=1, description="Maximum number of topics of an agent; with three workers it counts three times."
     )
     slack: Real = Field(
-        default=0.25, gt=0, le=10, description="Fewer agents only if they could bear this much more demand."
+        default=0.25,
+        gt=0,
+        le=10,
+        description="The number of agents falls only if the smaller number could handle this much more demand.",
     )
-    least: Whole = Field(default=1, ge=1, le=_MOST_AGENTS, description="At least so many.")
-    most: Whole = Field(default=_MOST_AGENTS, ge=1, le=_MOST_AGENTS, description="At most so many.")
+    least: Whole = Field(default=1, ge=1, le=_MOST_AGENTS, description="Minimum number of agents.")
+    most: Whole = Field(default=_MOST_AGENTS, ge=1, le=_MOST_AGENTS, description="Maximum number of agents.")
 
     @model_validator(mode="after")
     def _in_order(self) -> "AgentsSettings":
@@ -130,7 +133,7 @@ def agents_needed(
     Args:
         wanted: the demand.
         settings: settings of the group.
-        before: the present number; None if there is none.
+        before: the current number; None if there is none.
         agent_rate: as for `agents_for`.
     """
     now = agents_for(wanted, settings, agent_rate)

@@ -33,7 +33,7 @@ class Outbox:
 
     Contract:
     * `tell` returns immediately. A hook gets messages in order, each once; its exceptions are logged.
-    * While `_MOST` messages wait for a hook, its new messages are dropped; the log reports the begin and the end.
+    * While `_MOST` messages wait for a hook, its new messages are dropped; the log reports when this begins and ends.
     * `close` gives hooks `_CLOSE_S` in total to take waiting messages, and logs the rest; no thread outlives the
       process.
     """

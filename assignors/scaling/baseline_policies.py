@@ -41,7 +41,7 @@ class Keda:
     """KEDA's Kafka scaler behind the Horizontal Pod Autoscaler of Kubernetes.
 
     KEDA reports the total lag, limited to `partitions x lag_threshold` so that no consumer is idle. The autoscaler
-    divides by the threshold, and changes nothing while the ratio of the present average to it is within the tolerance.
+    divides by the threshold, and changes nothing while the ratio of the current average to it is within the tolerance.
     KEDA counts a partition without a commit as 1 (offsetResetPolicy latest) or as its end offset (earliest). The
     autoscaler's stabilisation (5 minutes down, none up) and its speed (double, or 4 more, in 15 s) are limits.
 
@@ -111,7 +111,7 @@ class DS2:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numaflow:
-    """Time to read the backlog at the present speed, divided by a target time.
+    """Time to read the backlog at the current speed, divided by a target time.
 
     Attributes:
         target_s: targetProcessingSeconds of a source.
@@ -135,7 +135,7 @@ class Numaflow:
         pending = int(np.maximum(view.lag, 0)[view.states != PartitionState.UNCOMMITTED].sum())
         speed = float(view.leaving.sum())
         if speed <= 0:
-            reason = "nothing waits and nothing is read" if pending == 0 else "nothing is read: left alone"
+            reason = "nothing waits and nothing is read" if pending == 0 else "nothing is read: the number stays"
             return Proposal(workers=0 if pending == 0 else state.workers, reason=reason)
         wanted = max(round(pending / speed / self.target_s * state.workers), 1)
         reason = (

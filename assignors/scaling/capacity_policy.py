@@ -35,12 +35,12 @@ class Capacity:
         lag / C  +  rate R / C  +  rate / u
 
     workers: for the backlog, for the records that arrive during the rebalance of a change (R seconds), and for later
-    arrivals. Workers hold whole partitions, so the number is rounded up to one at which the worker with most partitions
-    can read its part. A backlog younger than the objective does not get older while the group reads as fast as records
-    arrive. So reading it may take `drain_s`: more workers would be superfluous soon afterwards.
+    arrivals. Workers hold whole partitions, so the number is rounded up to one at which the worker with the most
+    partitions can read its part. A backlog younger than the objective does not get older while the group reads as fast
+    as records arrive. So reading it may take `drain_s`: more workers would be superfluous soon afterwards.
 
     The number changes only if needed, not whenever noise crosses a boundary. It rises if the oldest unread record, at
-    its present pace of ageing, would use up a part of T within `ahead_s`. It falls if, by the equation over a longer
+    its current pace of ageing, would use up a part of T within `ahead_s`. It falls if, by the equation over a longer
     time, fewer workers are enough, and stay enough until the change has paid. A small change needs longer than a large
     one, so a dip in a rising load removes no worker, and the end of a burst soon does.
 
@@ -55,7 +55,7 @@ class Capacity:
             more than uses up the patience in the time for which they must be enough. Workers hold whole partitions, so
             one more worker for a while then costs less than one more all the time.
         price_s: a change to fewer must save its price: the fraction of the workers that it saves, times the duration of
-            the present number, must reach this many seconds. And along the trend, fewer workers must be enough until
+            the current number, must reach this many seconds. And along the trend, fewer workers must be enough until
             the change has paid twice, for itself and for the change that reverts it.
         up_rate_s: time over which the rate is measured for more workers.
         down_rate_s: time over which the rate is measured for fewer workers.
@@ -173,7 +173,7 @@ class Capacity:
         return (age - float(before[use].max(initial=0.0))) / (seen.now_s - float(seen.times_s[then]))
 
     def _fewer(self, view: View, state: State, deadline_s: float, rate: float) -> tuple[int, F64, float]:
-        """Return the smallest number that is enough until it has paid; the present one if there is none below it.
+        """Return the smallest number that is enough until it has paid; the current one if there is none below it.
 
         Returns:
             Workers; the records per second to be read from each partition for this number; and the seconds for which
@@ -195,7 +195,7 @@ class Capacity:
             ahead_s = min(2 * self.price_s / saved, 2 * self.trend_s)
             grown = min(max(level + slope * ahead_s, 1.0), 2.0)
             short = min(self.shortfall, self.patience * deadline_s / max(ahead_s, 1.0))
-            # The pause is no reason to keep workers: the records that arrive in it are much younger than the objective.
+            # The pause needs no workers: the records that arrive in it are much younger than the objective.
             needed = self.demand(view, calm * grown, deadline_s, pause_s=0.0) * (1 - short)
             enough = workers_for(needed, rate)
             if enough <= fewer:
@@ -203,7 +203,7 @@ class Capacity:
             fewer = enough
 
     def _trend(self, view: View) -> tuple[float, float]:
-        """Return the present level of arrivals, and its rise per second, as fractions of their calm rate.
+        """Return the current level of arrivals, and its rise per second, as fractions of their calm rate.
 
         It is the Theil-Sen line (1950, 1968) through the rates of equal parts of the last `2 trend_s`: a dip or a burst
         of less than a quarter of that time does not bend it. A falling line is not extended.
@@ -243,7 +243,7 @@ def _chosen(workers: int) -> str:
 
 
 def workers_for(work: F64, rate: float) -> int:
-    """Return the smallest number of workers at which the worker with most partitions can read its part.
+    """Return the smallest number of workers at which the worker with the most partitions can read its part.
 
     Partitions are distributed by count. So the heaviest part is about the mean of its partitions plus an excess by
     chance, because partitions differ: the expected largest sum of m out of P partitions, over the workers with m, or of
@@ -288,7 +288,7 @@ def _largest_of(count: int) -> F64:
 
 
 def _next_useful(workers: int, partitions: int) -> int:
-    """Return the next number at which the worker with most partitions has fewer, at most a quarter more."""
+    """Return the next number at which the worker with the most partitions has fewer, at most a quarter more."""
     most = math.ceil(partitions / max(workers, 1))
     if most <= 1:
         return workers

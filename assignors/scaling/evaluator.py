@@ -40,7 +40,7 @@ class Evaluator:
 
     Contract:
     * Without a publisher it is a dry run: it writes only the journal and changes no state. Each round shows the
-      decision for the present workers of the topics.
+      decision for the current workers of the topics.
     * The error of one pipeline never ends a round: it is reported, and the next round retries. Published numbers stay
       in force until then.
     * A number is part of the state only if it was published. If the numbers in force can be read, they override the
@@ -83,7 +83,7 @@ class Evaluator:
         """Read the numbers in force before each round.
 
         Args:
-            numbers: returns all present numbers; raises ScalingError if they cannot be read.
+            numbers: returns all current numbers; raises ScalingError if they cannot be read.
         """
         self._numbers = numbers
 

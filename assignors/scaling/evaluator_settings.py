@@ -43,7 +43,8 @@ class ScalingSettings(BaseSettings):
     )
     workers_topic: TopicName = Field(default=DEFAULT_TOPIC, description="Compacted topic that takes the numbers.")
     workers_redis: str | None = Field(
-        default=None, description="Redis that tells followers of a change; the store's if absent, where that is Redis."
+        default=None,
+        description="Redis that notifies followers of a change; by default the store's, if the store is Redis.",
     )
     alerts: tuple[str, ...] = Field(
         default=("log",), description="'log', http addresses, redis://host/db?channel=name."

@@ -49,7 +49,7 @@ class Window:
 
     @property
     def partitions(self) -> int:
-        """Present number of partitions of the topic."""
+        """Current number of partitions of the topic."""
         return int(self.end.shape[1])
 
     @property

@@ -54,8 +54,8 @@ class Pipeline(BaseModel):
         gt=0,
         description="A committed offset that stays for this long below unread records has stopped.",
     )
-    min_workers: Whole = Field(default=1, le=MOST, description="At least so many.")
-    max_workers: Whole | None = Field(default=None, le=MOST, description="At most so many.")
+    min_workers: Whole = Field(default=1, le=MOST, description="Minimum number of workers of a topic.")
+    max_workers: Whole | None = Field(default=None, le=MOST, description="Maximum number of workers of a topic.")
     step_up: Whole | None = Field(default=None, description="So many more at once.")
     step_down: Whole | None = Field(default=None, description="So many fewer at once.")
     cool_down_up_s: Real = Field(default=0.0, description="No more so soon after a change, seconds.")
@@ -68,7 +68,7 @@ class Pipeline(BaseModel):
     threshold_step: Whole = Field(default=1, ge=1, description="thresholds: so many more at once.")
     threshold_step_down: Whole = Field(default=1, ge=1, description="thresholds: so many fewer at once.")
     falling_s: Real = Field(
-        default=60.0, ge=0, description="thresholds: fewer if the lag is gone within, at its present pace, seconds."
+        default=60.0, ge=0, description="thresholds: fewer if the lag is gone within, at its current pace, seconds."
     )
     trend_s: Real | None = Field(
         default=None, gt=0, description="thresholds: the trend covers so many seconds; window_s if absent."

@@ -24,7 +24,7 @@ class State:
     """The state that a decision passes to the next one.
 
     Attributes:
-        workers: present number of the topic.
+        workers: current number of the topic.
         changed_s: time of its last change; None before the first change.
         wanted: the policy's numbers with their times, the oldest first, for the time that the limits need.
         worker_rate: measured records per second of one worker; None before the first measurement.

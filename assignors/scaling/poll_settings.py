@@ -11,7 +11,7 @@ class PollSettings:
     """How a topic is polled.
 
     Attributes:
-        records: most records of a poll; None for the reader's own setting.
+        records: maximum number of records of a poll; None for the reader's own setting.
         timeout_s: longest time of a poll, seconds; None for the reader's own setting.
     """
 
@@ -37,9 +37,9 @@ def narrowest(polls: Iterable[PollSettings], records: int, timeout_s: float, mos
 
     Args:
         polls: published settings of its topics.
-        records: most records of a poll without a published number.
+        records: maximum number of records of a poll without a published number.
         timeout_s: time of a poll without a published time, seconds.
-        most_s: longest time of a poll that the reader can bear, seconds.
+        most_s: longest poll that the reader tolerates, seconds.
     """
     given = list(polls)
     counts = [one.records for one in given if one.records is not None]

@@ -56,7 +56,7 @@ class Bounds:
 class UsablePartitions:
     """No more workers than partitions with records to read.
 
-    This limit does not remove present workers, because a quiet minute must not end workers. If no partition of a topic
+    This limit does not remove current workers, because a quiet minute must not end workers. If no partition of a topic
     flows, its need is unknown, so no worker is added.
     """
 
@@ -121,7 +121,7 @@ class CoolDown:
         """As in `Limit`."""
         if state.changed_s is None or wanted == state.workers:
             return Proposal(workers=wanted, reason="")
-        # A clock that jumped back must not block changes of a topic for ever.
+        # A clock that jumped back must not block changes of a topic forever.
         since = view.window.now_s - state.changed_s
         wait = self.up_s if wanted > state.workers else self.down_s
         if 0 <= since < wait:

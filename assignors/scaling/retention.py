@@ -22,7 +22,7 @@ def rescue(view: View, rate: float, part: float) -> int:
         part: usable fraction of the retention, above 0, at most 1.
 
     Returns:
-        0 if no partition is hot or records are not deleted by time. The present number stays if the saving would be
+        0 if no partition is hot or records are not deleted by time. The current number stays if the saving would be
         small. Each hot partition is assumed to have a different worker, because the assignment is not known here.
     """
     hot = (view.states == PartitionState.HOT) & (view.lag > 0)

@@ -77,7 +77,7 @@ class View:
         deadline_s: seconds until retention deletes the oldest unread record of a partition that is read; inf if
             records are not deleted by time.
         retention_s: time for which a record is kept; inf if records are not deleted by time.
-        workers: present number of the topic.
+        workers: current number of the topic.
         worker_rate: records per second that one worker reads; None while unknown.
     """
 
@@ -133,7 +133,7 @@ def gate(
 
     Args:
         seen: the observations.
-        workers: present number of the topic.
+        workers: current number of the topic.
         worker_rate: records per second that one worker reads, if known.
         retention_s: the topic's retention.ms in seconds; None if it is unlimited or the topic is compacted.
         settings: see `GateSettings`.
@@ -207,8 +207,8 @@ def _states(seen: Window, lag: I64, arriving: F64, worker_rate: float | None, se
     if worker_rate:
         most = settings.hot_share * worker_rate
         arriving = np.maximum(arriving, per_second(seen.end, seen.times_s, settings.hot_rate_s))
-        alone = lag > 0.5 * np.maximum(lag, 0).sum()
-        states[(arriving >= most) | (alone & (arriving + lag / settings.hot_s >= most))] = PartitionState.HOT
+        holds_most = lag > 0.5 * np.maximum(lag, 0).sum()
+        states[(arriving >= most) | (holds_most & (arriving + lag / settings.hot_s >= most))] = PartitionState.HOT
     states[still] = PartitionState.STOPPED if stopped else PartitionState.STALLED
     states[_rewound(seen, settings.rewound_s)] = PartitionState.REWOUND
     states[(committed[-1] == NEVER) & (lag > 0)] = PartitionState.UNCOMMITTED

@@ -19,7 +19,7 @@ class Store(Protocol):
     """Stores the window and the state of each topic.
 
     Contract: `recent` returns the observations of `add`, the oldest first, within `keep_s`; `state` returns the value
-    of the last `keep`, or None. Expired, lost or foreign content is no error: a new window begins.
+    of the last `keep`, or None. Expired, lost or foreign content is not an error: a new window begins.
     """
 
     def add(self, key: str, observation: Observation, keep_s: float) -> None:
@@ -89,7 +89,7 @@ class RedisStore:
             self._redis.ping()
         except ValueError as error:  # its message may contain a part of the password
             raise StoreError(
-                f"{self._address} is no address of Redis: need {REDIS_ADDRESSES}, and %XX for each character of a "
+                f"{self._address} is not an address of Redis: need {REDIS_ADDRESSES}, and %XX for each character of a "
                 "password that has a meaning there"
             ) from error
         except self._failures as error:

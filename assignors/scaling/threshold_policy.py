@@ -26,7 +26,7 @@ class Thresholds:
         min_lag, max_lag: records of the whole topic: below `min_lag` little waits.
         step: workers to add at once.
         step_down: workers to remove at once.
-        falling_s: the lag falls sharply if it is gone within this time at its present pace; 0 for never.
+        falling_s: the lag falls sharply if it is gone within this time at its current pace; 0 for never.
         trend_s: the trend covers this time; None for the whole window.
         retention_begin: used fraction of the retention up to which a step up is `step`.
         retention_part: if less than this fraction of the retention is left, add `retention_step` workers.

@@ -15,7 +15,7 @@ from assignors.scaling.observation import Window
 
 _CHANGE: Final = 1.25
 _INTERVAL_S: Final = 900.0
-_SPAN_S: Final = 600.0  # a shorter window does not show a rate, as after a restart without a shared store
+_SPAN_S: Final = 600.0  # a shorter window, as after a restart without a shared store, is too short to show a rate
 _DIGITS: Final = 3
 _IDLE: Final = 64
 """Rates below this part of the mean count as equal: few records arrive in a window, so their rates vary by chance."""

@@ -26,7 +26,7 @@ def news_channel(topic: str) -> str:
 
 
 class WorkersNews:
-    """Tells followers that the workers topic has changed; never raises because Redis is away.
+    """Notifies followers that the workers topic has changed; raises nothing if Redis is unavailable.
 
     Args:
         url: in redis-py's format, or with Sentinels as `sentinel_address` reads it.
@@ -73,7 +73,7 @@ class NewsListener:
     """
 
     def __init__(self, url: str, topic: str, heard: Callable[[], None]) -> None:
-        self._address, self._channel, self._heard = shown(url), news_channel(topic), heard
+        self._address, self._channel, self._on_change = shown(url), news_channel(topic), heard
         self._client = _connected(url)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="workers-news", daemon=True)
@@ -99,7 +99,7 @@ class NewsListener:
                     while not self._ended.is_set():
                         if channel.get_message(timeout=_TIMEOUT_S / 2) is not None:  # also that of the subscription
                             failures, said = 0, ""
-                            self._heard()
+                            self._on_change()
             except Exception as error:  # noqa: BLE001 -- as in `tell`
                 if str(error) != said:
                     said = str(error)
@@ -115,4 +115,4 @@ def _connected(url: str) -> Any:  # noqa: ANN401 -- redis-py is optional
     except ImportError as error:
         raise ScalingFileError("news by Redis need redis-py: pip install 'kafka-azimuth[redis]'") from error
     except ValueError as error:  # its message may contain a part of the password
-        raise ScalingFileError(f"{shown(url)!r} is no address of Redis: need {REDIS_ADDRESSES}") from error
+        raise ScalingFileError(f"{shown(url)!r} is not an address of Redis: need {REDIS_ADDRESSES}") from error

@@ -81,7 +81,7 @@ def decide(scaler: Scaler, seen: Window, state: State, topic: str = "topic") -> 
     now = seen.now_s
     changed = workers != state.workers
     begin = now - scaler.remembers_s
-    # Wanted numbers with a future time come from a clock that jumped; they would count for ever.
+    # Wanted numbers with a future time come from a clock that jumped; they would count forever.
     wanted = (*(one for one in state.wanted if begin <= one[0] < now), (now, proposed.workers))
     return Decision(
         topic=topic,

@@ -1,4 +1,4 @@
-"""The workers topic: the present number of workers of each topic, as compacted records that agents follow.
+"""The workers topic: the current number of workers of each topic, as compacted records that agents follow.
 
 There is one record per scaled topic. Its key identifies the topic, so compaction keeps the last number. A record
 without a value withdraws the number, and followers use their own configuration.
@@ -36,7 +36,7 @@ class WorkersRecord:
         at_ms: time of the decision, milliseconds since 1970.
         reason: the sentence of the policy.
         policy: name of the policy.
-        max_poll_records: most records of a worker's poll; None for its own setting.
+        max_poll_records: maximum number of records of a worker's poll; None for its own setting.
         poll_timeout_ms: longest time of a worker's poll; None for its own setting.
         records_per_s: rate of arrivals relative to the other topics of the group (`topic_rates`); None if it is not
             published.

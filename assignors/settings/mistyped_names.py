@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 _NEAR = 0.8  # `log_format` and `table_format` are farther apart
 _NESTED = "__"
 _OWN = ("AZIMUTH_FLEET_", "AZIMUTH_SCALING_")  # prefixes of other files' settings than those of `AZIMUTH_`
-# Variables of this program that are no settings of a file.
+# Variables of this program that are not settings of a file.
 _OTHERS = frozenset(
     {
         "AZIMUTH_BROKER_JAR",
@@ -116,4 +116,4 @@ def mistyped(environment: Iterable[str], prefix: str, settings: Collection[str])
 def warn_of_mistyped(prefix: str, settings: Collection[str], environment: Mapping[str, str] = os.environ) -> None:
     """Log a warning for each variable that is nearly the name of a setting, without its value, which may be secret."""
     for name, meant in mistyped(environment, prefix, settings).items():
-        log.warning("environment: %s is no setting and has no effect; did you mean %s?", name, meant)
+        log.warning("environment: %s is not a setting and has no effect; did you mean %s?", name, meant)

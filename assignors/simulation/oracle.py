@@ -78,7 +78,7 @@ def _least(group: SimulatedGroup, steps: range, due: I64, slo_s: float) -> Simul
         after = _trial(group, count, steps, due, slo_s)
         if after is not None:
             return after
-    # Even one worker per partition misses the objective, so the oracle takes the most workers and continues.
+    # Even one worker per partition misses the objective: take the maximum number of workers and continue.
     group = group.copy()
     group.resize(group.partitions)
     for t in steps:

@@ -15,7 +15,7 @@ class SimulatedGroup:
 
     Workers read in parallel. Each reads at most `worker_rate` records a second, shared max-min fair among its
     partitions, because a fetch takes about the same amount from each partition with a backlog. `assignors.plan` assigns
-    the partitions and keeps present owners where it can. A change stops all reading for `rebalance_s`, as an eager
+    the partitions and keeps current owners where it can. A change stops all reading for `rebalance_s`, as an eager
     rebalance does. Commits are visible immediately.
     """
 

@@ -109,15 +109,22 @@ Generator = Callable[[int, float, np.random.Generator], list[Trace]]
 def generate_traces(name: str, *, days: float = 7.0, step_s: float = 30.0, seed: int = 1) -> list[Trace]:
     """Generate one of the standard traces: one trace for each of its topics.
 
+    Args:
+        name: one of `TRACES`.
+        days: length.
+        step_s: duration of a step, seconds.
+        seed: of the noise, 0 or more; equal seeds give equal traces.
+
     Raises:
-        TraceError: no such trace, or an invalid length.
+        TraceError: no such trace, an invalid length, or a negative seed.
     """
     if name not in TRACES:
         raise TraceError(f"trace {name!r}: known are {', '.join(TRACES)}")
     length = days * DAY_S / step_s if days > 0 and step_s > 0 else 0.0
     if not 0.5 < length < MOST_STEPS:  # noqa: PLR2004 -- rounds to a step
         raise TraceError(
-            f"trace {name!r}: days={days!r} in steps of step_s={step_s!r} s is no length; need 1 to {MOST_STEPS} steps"
+            f"trace {name!r}: days={days!r} in steps of step_s={step_s!r} s is not a valid length; "
+            f"need 1 to {MOST_STEPS} steps"
         )
     if seed < 0:
         raise TraceError(f"trace {name!r}: seed={seed!r}, need 0 or more")

@@ -42,7 +42,11 @@ class Statistics:
         self._stalled = StalledPartitions(0.0)
 
     def with_defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Add the default settings, and expect the first report."""
+        """Add the default settings, and expect the first report.
+
+        Raises:
+            PolicyError: the policy needs statistics, and the configuration switches them off.
+        """
         extended = {**_DEFAULTS, **with_default(config)}
         with contextlib.suppress(TypeError, ValueError):  # the client refuses it, and names it
             self._interval_s = int(extended["statistics.interval.ms"]) / 1000
@@ -112,7 +116,7 @@ class Statistics:
                 fresh[zone] = fresh.get(zone, Count()).plus(sent)
         waiting = self._unshared.pop(topic, 0)
         batches = waiting + about["batchsize"]["sum"]
-        # librdkafka writes a report while batches are written: it may have a batch before its records, or after them.
+        # A report may be written in the middle of a batch: it may count the batch before its records, or after them.
         if fresh:
             self._last_fresh[topic] = fresh
         elif waiting:

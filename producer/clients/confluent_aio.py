@@ -147,7 +147,7 @@ class AZAwareAIOProducer(AIOProducer):
         The first call for a topic awaits the topic's leaders. Calls during that time wait, too, and send in call order.
 
         Raises:
-            TypeError: key or value is neither text nor bytes, or the partition is no number. The base class (2.16.1)
+            TypeError: key or value is neither text nor bytes, or the partition is not a number. The base class (2.16.1)
                 would keep such a record in its buffer, and every later flush would fail because of it.
             NotImplementedError: a timestamp or headers, which the base class does not send.
         """

@@ -33,7 +33,11 @@ class DeliveryReports:
         return not self._given
 
     def with_default(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the configuration with the counting default callback, if deliveries count."""
+        """Return the configuration with the counting default callback, if deliveries count.
+
+        Raises:
+            PolicyError: deliveries count, but librdkafka would report only failed ones.
+        """
         if self._counts and str(config.get("delivery.report.only.error", "")).lower() in {"true", "t", "1"}:
             raise PolicyError(
                 "count='delivered' needs a report of each record: remove delivery.report.only.error, or count='queued'"

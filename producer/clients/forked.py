@@ -1,4 +1,4 @@
-"""Makes a producer that a forked process inherits raise an error in every method, instead of queueing records for ever.
+"""Makes a producer that a forked process inherits raise an error in every method, instead of queueing records forever.
 
 librdkafka's threads and the thread that watches the leaders stay in the process that created the producer. The copy in
 the new process would accept records and never send them. A check of the process id would cost time for every record, so

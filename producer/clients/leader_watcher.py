@@ -34,7 +34,7 @@ _REST = 20
 the interpreter's lock, and at 10,000 topics a reading takes a second."""
 
 
-Question = Callable[[float], Mapping[str, tuple[int | None, ...]]]
+AskLeaders = Callable[[float], Mapping[str, tuple[int | None, ...]]]
 """Requests leaders from the cluster within some seconds."""
 
 
@@ -268,7 +268,7 @@ class LeaderWatcher:
         }
 
     def _read(
-        self, ask: Question, wanted: set[str], timeout_s: float, *, lists: bool = False, blocks: bool = False
+        self, ask: AskLeaders, wanted: set[str], timeout_s: float, *, lists: bool = False, blocks: bool = False
     ) -> bool:
         """Request leaders, and use those of topics in use; False if the cluster does not answer.
 

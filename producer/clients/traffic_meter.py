@@ -65,7 +65,7 @@ class TrafficMeter:
         with self._lock:
             counts = dict(self._counts)
         new = {topic for topic, number in counts if number >= len(self._zones.get(topic, ()))}
-        if new:  # only those: the records of other topics would move to the present zones
+        if new:  # only those: the records of other topics would move to the current zones
             replicas: dict[str, Replicas] = {}
             found = self._topology.leaders(new, replicas)
             self._zones |= {topic: zones_of(leaders, self._topology.racks) for topic, leaders in found.items()}

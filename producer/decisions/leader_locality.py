@@ -33,7 +33,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """The present candidate partitions of one topic's records.
+    """The current candidate partitions of one topic's records.
 
     Attributes:
         candidates: partition ids, ascending.

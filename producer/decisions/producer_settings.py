@@ -103,7 +103,7 @@ def need_number(name: str, value: object, *, least: float = 0, most: float = flo
     """Check a setting.
 
     Raises:
-        PolicyError: it is no number, not finite, or outside of the bounds.
+        PolicyError: it is not a number, not finite, or out of range.
     """
     if not isinstance(value, Real) or isinstance(value, bool):
         raise PolicyError(f"{name}={value!r}, need a number, not {type(value).__name__}")
@@ -147,7 +147,7 @@ def key_mode(name: str) -> KeyMode:
         return KeyMode(name)
     except (ValueError, TypeError):
         known = ", ".join(repr(mode.value) for mode in KeyMode)
-        raise PolicyError(f"keys={name!r} is no key mode: choose one of {known}") from None
+        raise PolicyError(f"keys={name!r} is not a key mode: choose one of {known}") from None
 
 
 def key_rules(keys: str | Mapping[str, str]) -> tuple[KeyMode, KeyRules]:

@@ -16,8 +16,8 @@ class SkewGuard:
 
     Attributes:
         bound: largest accepted max/mean, above 1.
-        zones: share of all bytes produced in each zone, any scale (`{"az-a": 1, "az-b": 1}`). Empty: this producer's
-            zone produces all bytes, the worst case.
+        zones: relative number of bytes produced in each zone (`{"az-a": 1, "az-b": 1}`). If empty, this producer's zone
+            is assumed to produce all bytes, the worst case.
 
     Raises:
         PolicyError: the bound or a share cannot work.

@@ -492,7 +492,7 @@ def produce(
         and enqueue(destinations.handle, chosen, COPY, value_start, value_size, start, key_size, NULL) == 0
     ):
         try:
-            if plain:  # default arguments are left out: parsing them costs the base class as much as a look-up here
+            if plain:  # no default arguments: the base class takes as long to parse them as a look-up takes here
                 send(self, topic, value, key, chosen)
             else:
                 send(self, topic, value, key, chosen, self._reports.before(delivered, headers), None, timestamp, headers)

@@ -98,7 +98,11 @@ class TopicPartitioner:
 
     @property
     def locality(self) -> Locality:
-        """The locality in use; leaders must be known."""
+        """The locality in use.
+
+        Raises:
+            RuntimeError: the leaders are not known yet.
+        """
         if self.in_use is None:
             raise RuntimeError(f"topic {self.topic!r}: asked before its leaders were known")
         return self.in_use.locality

@@ -77,7 +77,7 @@ class Metrics:
         self.received_records = Counter(
             "azimuth_received_records", "Records that brokers sent.", ["topic", "zone"], registry=registry
         )
-        self._told: dict[str, float] = {}
+        self._reported_at: dict[str, float] = {}
 
     def committed(self, note: Mapping[str, Any]) -> None:
         """Count the note of one commit."""
@@ -107,9 +107,9 @@ class Metrics:
         for topic, (records, seconds) in lags.items():
             self.lag.labels(topic).set(records)
             self.lag_seconds.labels(topic).set(seconds)
-            self._told[topic] = now
-        for topic in [topic for topic, at in self._told.items() if now - at >= _FORGET_S]:
-            del self._told[topic]
+            self._reported_at[topic] = now
+        for topic in [topic for topic, at in self._reported_at.items() if now - at >= _FORGET_S]:
+            del self._reported_at[topic]
             self.lag.remove(topic)
             self.lag_seconds.remove(topic)
 

@@ -71,7 +71,7 @@ class AgentSettings(BaseSettings):
     checkpoint: str = Field(min_length=1, description="Folder for Spark's checkpoint, this agent's own.")
     subscribe: str | None = Field(None, description="Topics, by commas.")
     subscribe_pattern: str | None = Field(None, description="Regular expression of topics.")
-    agent: str = Field(default_factory=socket.gethostname, min_length=1, description="The agent's lasting name.")
+    agent: str = Field(default_factory=socket.gethostname, min_length=1, description="The agent's permanent name.")
     rack: str | None = Field(None, description="The agent's zone.")
     assignor: Literal["hrw", "shuffled"] = Field("hrw", description="How the group shares partitions.")
     workers: Annotated[str, BeforeValidator(_json)] | None = Field(
@@ -81,7 +81,9 @@ class AgentSettings(BaseSettings):
         None, description="Topic on which 'azimuth autoscale' publishes agents per topic."
     )
     starting_offsets: str = Field("earliest", description="Where a partition without a known position begins.")
-    max_offsets_per_trigger: Whole | None = Field(None, ge=1, description="Offsets a batch reads at most.")
+    max_offsets_per_trigger: Whole | None = Field(
+        None, ge=1, description="Maximum number of offsets that a batch reads."
+    )
     trigger: Annotated[str, AfterValidator(_interval)] = Field(
         "500 milliseconds", description="Time between batches, or 'available-now' to end when caught up."
     )
@@ -91,7 +93,7 @@ class AgentSettings(BaseSettings):
         "direct", description="The writer of data files: direct, the reading tasks, or rows, the sink."
     )
     ops_log: str | None = Field(None, description="Delta table of batches, rows, bytes and errors, by topic and agent.")
-    ops_log_s: Real = Field(60.0, ge=1, le=3600, description="The ops log is written so often.")
+    ops_log_s: Real = Field(60.0, ge=1, le=3600, description="Seconds between two writes of the ops log.")
     ops_log_days: Whole = Field(90, ge=1, description="Days that the ops log keeps.")
     metrics_port: Whole | None = Field(None, ge=0, le=65535, description="Port of the Prometheus endpoint.")
     kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")

@@ -123,7 +123,7 @@ class NoteCounts:
         return self._counts.mask
 
     def begin(self) -> None:
-        """Find the present ends of the logs, before the first batch; a log that cannot be read is read later."""
+        """Find the current ends of the logs, before the first batch; a log that cannot be read is read later."""
         try:
             self._read()
         except Exception:  # noqa: BLE001 -- the ops log must not stop what it counts; its writer logs what persists

@@ -54,7 +54,7 @@ class ProgressLog:
         self._logged_at = clock()
         self._batches: object = None
         self.rows = 0
-        self._read()  # the first call finds the present ends of the logs
+        self._read()  # the first call finds the current ends of the logs
 
     def look(self, batches: Callable[[], object]) -> None:
         """Log a line, if the interval has passed and batches have run since the last line.

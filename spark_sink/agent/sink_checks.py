@@ -46,7 +46,7 @@ def check_options(settings: AgentSettings) -> None:
     """Check every option before the JVM starts, which takes ten seconds and wraps the errors of its processes.
 
     Raises:
-        OptionError: an option is unknown or invalid, or the checkpoint is no folder of its own.
+        OptionError: an option is unknown or invalid, or the checkpoint is a file or in the table's folder.
         SchemaError: a partition column is not among the columns.
         LagError: a property of the Kafka client is unknown or invalid.
     """
@@ -61,14 +61,14 @@ def check_options(settings: AgentSettings) -> None:
     _ = settings.ops  # raises OptionError
 
 
-def look(settings: AgentSettings) -> list[Finding]:
-    """Answer the questions of `--check`.
+def run_checks(settings: AgentSettings) -> list[Finding]:
+    """Run the checks of `--check`.
 
     Raises:
         OptionError, LagError: as `check_options`.
     """
     check_options(settings)
-    found = questions(settings)
+    found = planned_checks(settings)
     return run([*found, Check(subject="name", place="the group", ask=lambda: _free_name(settings), after="brokers")])
 
 
@@ -79,7 +79,7 @@ def refuse_faults(settings: AgentSettings) -> None:
         StartError: there is a fault that does not end by itself.
     """
     faults = []
-    for one in run(questions(settings, _START_ANSWER_S), _START_S):
+    for one in run(planned_checks(settings, _START_ANSWER_S), _START_S):
         if one.state is State.FAULT:
             faults.append(one.text)
         elif one.state is State.LATER:
@@ -88,8 +88,8 @@ def refuse_faults(settings: AgentSettings) -> None:
         raise StartError("; ".join(faults))
 
 
-def questions(settings: AgentSettings, answer_s: float = ANSWER_S) -> list[Check]:
-    """Return the questions about brokers, topics, the group, the registry, the table and the checkpoint.
+def planned_checks(settings: AgentSettings, answer_s: float = ANSWER_S) -> list[Check]:
+    """Return the checks of brokers, topics, the group, the registry, the table and the checkpoint.
 
     Args:
         settings: settings of the agent.

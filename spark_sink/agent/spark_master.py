@@ -39,7 +39,7 @@ def check_master(text: str) -> str:
     """
     if _FORMS.fullmatch(text):
         return text
-    raise ValueError(f"{text!r} is no master of Spark; {_way_out(text)}")
+    raise ValueError(f"{text!r} is not a master of Spark; {_way_out(text)}")
 
 
 def check_configured_master(spark: dict[str, str]) -> dict[str, str]:

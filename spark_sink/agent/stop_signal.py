@@ -8,7 +8,7 @@ class StopSignal:
     """Handles both signals: immediately while Spark starts, and afterwards between two checks of the query.
 
     If an exception interrupts a call into the JVM, the thread's only connection still waits for its answer, and the
-    next call, which stops the query, would wait for ever.
+    next call, which stops the query, would wait forever.
     """
 
     def __init__(self) -> None:

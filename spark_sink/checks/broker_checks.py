@@ -102,7 +102,7 @@ class BrokerChecks:
         return self.topics([name], None, setting, "start `azimuth autoscale --apply`, which creates it")
 
     def group(self, group: str) -> str:
-        """Check that this user may join a group; a coordinator that does not answer yet is no fault.
+        """Check that this user may join a group; a coordinator that does not answer yet is not an error.
 
         Raises:
             JoinError: the user has no right to the group.

@@ -33,7 +33,7 @@ from spark_sink.lake.table_storage import (
     table_uri,
 )
 
-_PROBE: Final = "_azimuth_check"  # readers of Delta tables pass over names that begin with an underscore
+_PROBE: Final = "_azimuth_check"  # readers of Delta tables ignore names that begin with an underscore
 _PROBE_BYTES: Final = 65_536
 _MOST: Final = 8  # tables of an address with {topic} that are looked at
 
@@ -59,7 +59,7 @@ def check_table(  # noqa: PLR0913 -- what a table is
 
     Raises:
         OptionError: the address is invalid, or the options describe no catalog.
-        TableError: a table cannot be read or written, or is no table of this project.
+        TableError: a table cannot be read or written, or is not a table of this project.
         SchemaError: the columns do not fit.
     """
     if is_iceberg(address):

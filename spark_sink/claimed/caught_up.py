@@ -61,7 +61,7 @@ class StartBacklog:
 
     @property
     def lost(self) -> bool:
-        """Whether the tables have come to the end, but bad records that they name are gone."""
+        """Whether the tables have reached the end, but bad records that they name are gone."""
         return self._lost and self._listed and not self._left and not self._unknown
 
     def see(self, topics: Mapping[str, FleetTopic], *, whole: bool) -> None:
@@ -123,7 +123,7 @@ class StartBacklog:
             over: the job ends in any case.
 
         Returns:
-            None if it goes on.
+            None if the job continues.
         """
         left = {key.topic for key in (*self._left, *self._unknown)} - set(paused)
         if self._listed and not left:

@@ -1,4 +1,4 @@
-"""The questions of `azimuth claims run --check`."""
+"""The checks of `azimuth claims run --check`."""
 
 from typing import Final
 
@@ -15,8 +15,8 @@ from spark_sink.kafka.group_lag import admin
 _SETTINGS: Final = "--bootstrap-servers and --kafka"
 
 
-def look(settings: ClaimedSettings) -> list[Finding]:
-    """Answer the questions of `--check`.
+def run_checks(settings: ClaimedSettings) -> list[Finding]:
+    """Run the checks of `--check`.
 
     Raises:
         FleetError: neither topics nor a pattern, or an invalid one.
@@ -25,11 +25,11 @@ def look(settings: ClaimedSettings) -> list[Finding]:
     kafka = librdkafka_config(settings.kafka)
     source = Source(name=settings.name, kafka=kafka, topics=settings.topics, pattern=settings.pattern)
     admin(kafka)
-    return run(questions(settings, source))
+    return run(planned_checks(settings, source))
 
 
-def questions(settings: ClaimedSettings, source: Source) -> list[Check]:
-    """Return the questions about brokers, topics, the database of claims, the table and the registry."""
+def planned_checks(settings: ClaimedSettings, source: Source) -> list[Check]:
+    """Return the checks of brokers, topics, the database of claims, the table and the registry."""
     brokers = BrokerChecks(source.kafka, _SETTINGS)
     selected = "--subscribe" if source.topics else "--subscribe-pattern"
     return [

@@ -17,7 +17,7 @@ from assignors.claims import Claim, ClaimLostError, ClaimsAwayError, Visit
 from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic
 from spark_sink.claimed.caught_up import Ending, StartBacklog
-from spark_sink.claimed.job_parts import Parts
+from spark_sink.claimed.job_parts import JobParts
 from spark_sink.claimed.job_progress import JobProgress, Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
@@ -48,7 +48,7 @@ class ClaimedIngest:
     """
 
     def __init__(
-        self, settings: ClaimedSettings, parts: Parts, observe: Callable[[Round], None] = lambda _: None
+        self, settings: ClaimedSettings, parts: JobParts, observe: Callable[[Round], None] = lambda _: None
     ) -> None:
         self._observe = observe
         self._settings = settings
@@ -222,7 +222,7 @@ class ClaimedIngest:
     def _visit(self, claims: Sequence[Claim]) -> tuple[Round, dict[Claim, Visit]]:
         self._refused = {}
         paused = self._parts.paused() or ()
-        # Also the table of a paused topic is left alone: it may be paused because someone works on the table.
+        # The table of a paused topic is not touched either: someone may be working on it.
         labels = self._labels({one.topic for one in claims if one.topic in self._topics and one.topic not in paused})
         known = [_key(one) for one in claims if one.topic in labels]
         ranges, backlog = self._ranges(known, labels)

@@ -70,7 +70,7 @@ class Ends(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class JobParts:
     """The parts of the job loop.
 
     Attributes:
@@ -79,7 +79,7 @@ class Parts:
         logs: reads the ends of the logs.
         topics: requests the topics from the cluster; raises AssignorError if no broker answers.
         fetch: reads ranges; records of a partition come in the order of their offsets.
-        ids: requests the present ids of topics from the cluster.
+        ids: requests the current ids of topics from the cluster.
         numbers: returns the published records of the workers topic, by topic; none if the job does not follow it.
         hint: commits positions to the group in Kafka, from which the autoscaler computes the lag; never fails.
         paused: returns the topics that are not read for now; None while they are not known, and then none is read.

@@ -25,7 +25,7 @@ from spark_sink.claimed.caught_up import Ending
 from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.claimed.job_metrics import JobMetrics
-from spark_sink.claimed.job_parts import Parts
+from spark_sink.claimed.job_parts import JobParts
 from spark_sink.claimed.job_progress import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.published_workers import FollowedNumbers
@@ -79,7 +79,7 @@ def build(
     kafka = librdkafka_config(own)
     source = Source(name=settings.name, kafka=kafka, topics=settings.topics, pattern=settings.pattern)
     _claims(settings, "not known yet").close()  # reports errors of the settings before waiting for a broker
-    with contextlib.suppress(ClaimsAwayError):  # it may come back; a file that is no database stays one
+    with contextlib.suppress(ClaimsAwayError):  # a server may come back; a file that is not a database is refused
         check_claims(settings.database, settings.claims_table)
     refuse_unknown_catalog(settings.table, settings.storage)
     topics = ClusterTopics(admin(kafka), source)
@@ -104,7 +104,7 @@ def build(
 
     return ClaimedIngest(
         settings,
-        Parts(
+        JobParts(
             claims=claims,
             writer=TableWriter(
                 settings.table,
@@ -202,7 +202,7 @@ class _Work:
             holds = self._job is not None and (self._job.holds or self._settings.once)
             if time.monotonic() - signalled > (_HOLDING_S if holds else _IDLE_S):
                 ends = ": its partitions are free when their leases end" if holds else ""
-                log.warning("claims: the job ends in the middle of a request that has no answer%s", ends)
+                log.warning("claims: the job ends although a request has not been answered%s", ends)
                 return self._code
             self._thread.join(_LOOK_S)
         if self._error is not None:
@@ -309,5 +309,5 @@ class ClusterTopics:
         return seen
 
     def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
-        """Request the present ids of topics, as `ask_ids` does."""
+        """Request the current ids of topics, as `ask_ids` does."""
         return ask_ids(self._admin, self._source, names, self._seen.ids)

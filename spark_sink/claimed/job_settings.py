@@ -27,7 +27,7 @@ _TEXTS = {
     "workers_topic": "--workers-topic",
     "workers_redis": "--workers-redis",
 }
-"""Settings that are no empty text, and their flags."""
+"""Settings that are not an empty text, and their flags."""
 _ROUNDS_PER_LEASE = 3
 _MOST_QUEUE_KB = 2_097_151  # librdkafka's limit
 
@@ -47,7 +47,7 @@ class ClaimedSettings:
         claims_table: table of the claims; one for each set of jobs.
         owner: name of this job for others; the host and process by default.
         partitions: number claimed at a time.
-        records: most records read between two commits.
+        records: maximum number of records read between two commits.
         memory_bytes: approximate memory for records that are not in a table yet: a quarter for records that librdkafka
             has received, a quarter for those of a round, and the rest for copies and files while they are written.
         lease: lease of the claims.
@@ -63,7 +63,7 @@ class ClaimedSettings:
         ops: settings of the ops log; None for none.
         once: end when the records that were there at the start are in the tables.
         workers_topic: the autoscaler's topic with the workers of each topic, which the job follows; None for none.
-        workers_redis: Redis that tells of changes of that topic; None for none.
+        workers_redis: Redis that announces changes of that topic; None for none.
         max_runtime_s: end after this time, seconds, with `once`; None for no limit.
     """
 
@@ -117,7 +117,7 @@ class ClaimedSettings:
                 raise OptionError(f"{name}={given!r}, need more than 0, and {_DAY_S:g} at most")
         if self.workers_redis is not None and self.workers_topic is None:
             raise OptionError(
-                "--workers-redis has no effect without --workers-topic: it tells of changes of that topic"
+                "--workers-redis has no effect without --workers-topic: it announces changes of that topic"
             )
         if self.max_runtime_s is not None:
             self._check_runtime(self.max_runtime_s)
@@ -130,7 +130,7 @@ class ClaimedSettings:
 
     @property
     def round_bytes(self) -> int:
-        """Most bytes of the records of a round."""
+        """Maximum number of bytes of the records of a round."""
         return self.memory_bytes // _QUARTERS
 
     @property

@@ -17,7 +17,7 @@ class RoundSize:
     A round should take `target_s`: in a longer one other jobs wait for partitions that this job cannot read yet.
 
     Attributes:
-        most: most partitions of a round.
+        most: maximum number of partitions of a round.
         target_s: time of a round, seconds, above 0.
     """
 
@@ -54,8 +54,8 @@ def surplus(
         claims: of one round.
         workers: published number by topic; topics without a number have no limit.
         partitions: number of partitions by topic.
-        visited: when this job has last visited a partition. The time of the last claim does not show that: a claim that
-            was surplus is no visit, and the same partition would be surplus in each round.
+        visited: when this job has last visited a partition. The time of the last claim does not show that: a surplus
+            claim is not a visit, and otherwise the same partition would be surplus in every round.
     """
     taken: Counter[str] = Counter()
     over: set[Claim] = set()

@@ -28,16 +28,16 @@ class Feed(Protocol):
 
 
 class FollowedNumbers:
-    """The present records of the workers topic for one group; a call never waits for a broker.
+    """The current records of the workers topic for one group; a call never waits for a broker.
 
     Contract: without an answer the last known records count, at first none. A change is there within two seconds, and
-    at once if a Redis tells of it. The thread ends with `close`, or when the object is no longer referenced.
+    immediately if Redis announces it. The thread ends with `close`, or when the object is no longer referenced.
 
     Args:
         kafka: librdkafka's properties of the cluster, at least `bootstrap.servers`.
         topic: the workers topic.
         group: the group whose numbers count.
-        news: address of the Redis that tells of changes; None for none.
+        news: address of the Redis that announces changes; None for none.
         feed: creates the feed.
 
     Raises:
@@ -101,9 +101,9 @@ def _follow(owner: "weakref.ref[FollowedNumbers]", feed: Feed, asked: threading.
     """Read the topic until the end; the owner is referenced only during a read, or it would never be collected."""
     known = False
     while not ended.is_set() and (numbers := owner()) is not None:
-        heard = asked.is_set()
+        changed = asked.is_set()
         asked.clear()  # before the read: a later message asks for another one
-        known |= numbers.look(feed, whole=heard or not known)
+        known |= numbers.look(feed, whole=changed or not known)
         del numbers
         asked.wait(_INTERVAL_S)
     feed.close()

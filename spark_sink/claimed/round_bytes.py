@@ -18,7 +18,7 @@ class RoundBytes:
     topic had. If records are larger than that, reading stops when the limit is reached.
 
     Args:
-        most: most bytes of a round, as Arrow columns; the batch that passes this size is the last one.
+        most: maximum number of bytes of a round, as Arrow columns; the batch that passes this size is the last one.
     """
 
     def __init__(self, most: int) -> None:
@@ -36,7 +36,7 @@ class RoundBytes:
         """Return how far a round may read.
 
         Args:
-            offsets: most offsets of the round.
+            offsets: maximum number of offsets of the round.
             topics: the topics of the round; of an unknown topic records of 1 kB are expected.
         """
         sizes = {topic: self._sizes.get(topic, _ASSUMED_BYTES) for topic in topics}
@@ -53,7 +53,7 @@ class RoundBytes:
         self._read += batch.nbytes
         values = pc.add(_lengths(batch.column("key")), _lengths(batch.column("value")))
         # Numbers, names and headers are counted as equal for all records of a batch.
-        beside = (batch.nbytes - pc.sum(values).as_py()) / batch.num_rows
+        rest = (batch.nbytes - pc.sum(values).as_py()) / batch.num_rows
         columns = [batch.column("topic"), batch.column("partition"), batch.column("offset"), values]
         rows = pa.table(columns, names=["topic", "partition", "offset", "bytes"])
         found = rows.group_by(["topic", "partition"], use_threads=False).aggregate(
@@ -65,7 +65,7 @@ class RoundBytes:
             self._ends[key] = max(one["offset_max"] + 1, self._ends.get(key, 0))
             size, count = totals.get(key.topic, (0, 0))
             totals[key.topic] = size + one["bytes_sum"], count + one["bytes_count"]
-        self._sizes |= {topic: beside + size / count for topic, (size, count) in totals.items()}
+        self._sizes |= {topic: rest + size / count for topic, (size, count) in totals.items()}
 
     def covered(self, ranges: Sequence[Range]) -> list[Range]:
         """Return what was read of these ranges: all, unless the limit was reached.

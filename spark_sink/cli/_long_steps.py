@@ -13,7 +13,7 @@ _EACH_S: Final = 10.0
 
 @contextlib.contextmanager
 def long_step(text: str, *, prints: bool = False) -> Iterator[Callable[[str], None]]:
-    """Say what a command waits for: with a spinner on a terminal, elsewhere as a line after 5 s and then every 10 s.
+    """Show what a command waits for: with a spinner on a terminal, elsewhere as a line after 5 s and then every 10 s.
 
     Args:
         text: the step, as in "looking at demo.flights.raw".

@@ -77,7 +77,7 @@ def workers(texts: list[str] | None) -> int | dict[str, int] | None:
         return _whole(texts[0])
     if bare := [one for one in texts if "=" not in one]:
         raise typer.BadParameter(
-            f"{bare[0]!r} beside others: write '*={bare[0]}', which is the number for all other topics",
+            f"{bare[0]!r} together with others: write '*={bare[0]}', which is the number for all other topics",
             param_hint=_FLAG,
         )
     return {name: _number(f"{name}={text}", text) for name, text in pairs(texts, _FLAG).items()}

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 def agent(
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
     name: Annotated[
-        str | None, typer.Option("--agent", callback=given, help="This agent's lasting name; it replaces the file's.")
+        str | None, typer.Option("--agent", callback=given, help="This agent's permanent name; it replaces the file's.")
     ] = None,
     http: Annotated[
         str | None, typer.Option(metavar="[HOST]:PORT", help="Serve the live page, metrics and probes; :8080 is local.")
@@ -54,9 +54,9 @@ def agent(
         from spark_sink.cli._check_lines import only_findings, report
 
         with only_findings(settings.model_dump()):
-            from spark_sink.fleet.agent_checks import look
+            from spark_sink.fleet.agent_checks import run_checks
 
-            report(look(settings, address))
+            report(run_checks(settings, address))
     with logged(log_format, settings.model_dump(), agent=settings.agent):
         # Kafka's clients and Arrow load slowly.
         from spark_sink.fleet.agent_checks import log_faults

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from assignors.scaling import Decision, ScaledTopic, ScalingSettings, Store, WorkersRecord
     from spark_sink.monitoring.live import Access, ScalingFigures
 
-    Tell = Callable[..., None]  # a line, and the topic that it is about
+    Write = Callable[..., None]  # a line, and the topic that it is about
 
 group = typer.Typer(
     help="Choose workers per topic from lag, in rounds, until SIGTERM; a dry run without --apply.", no_args_is_help=True
@@ -65,18 +65,18 @@ def autoscale(
     settings = ScalingSettings.load(config)
     address = parse_address(http) if http else None
     access = Access.load(http_token, http_certificate, http_key)
-    tell = _teller(log_format, once=once)
+    write = _line_writer(log_format, once=once)
     with logged(log_format, settings.model_dump()):
-        decided = _rounds(settings, tell, (address, access), apply=apply, once=once)
+        decided = _rounds(settings, write, (address, access), apply=apply, once=once)
         if not once:
-            tell("the autoscaler has ended")
+            write("the autoscaler has ended")
         elif not decided:
             raise AssignorError(f"{config}: no topic was decided on; the log above says why")
 
 
 def _rounds(
     settings: "ScalingSettings",
-    tell: "Tell",
+    write: "Write",
     http: "tuple[tuple[str, int] | None, Access]",
     *,
     apply: bool,
@@ -109,18 +109,18 @@ def _rounds(
 
     def after_round(made: "list[Decision]") -> None:
         nonlocal decided
-        _say(made, apply=apply, tell=tell, each=not decided)
+        _print_round(made, apply=apply, write=write, each=not decided)
         decided |= bool(made)
-        _note(figures, settings, evaluator.groups, tell)
+        _publish_figures(figures, settings, evaluator.groups, write)
         if once:
             stopped.set()
 
     if not apply:
-        tell("dry run: decisions go to the journal and to this output; --apply publishes them")
+        write("dry run: decisions go to the journal and to this output; --apply publishes them")
     with ExitStack() as clients:
         address, access = http
         if address is not None:
-            tell(f"figures at {clients.enter_context(ScalingServer(address, figures, access)).url}")
+            write(f"figures at {clients.enter_context(ScalingServer(address, figures, access)).url}")
         feed = clients.enter_context(WorkersFeed(workers, topic))
 
         def numbers() -> "Mapping[ScaledTopic, WorkersRecord]":
@@ -141,7 +141,7 @@ def _rounds(
     return decided
 
 
-def _teller(form: LogFormat, *, once: bool) -> "Tell":
+def _line_writer(form: LogFormat, *, once: bool) -> "Write":
     """Return what takes the lines about the rounds: of one round it is the output, of many the log, with times."""
     return _printed if once and form is LogFormat.TEXT else _logged
 
@@ -183,11 +183,11 @@ def _store(settings: "ScalingSettings", *, apply: bool) -> "Store":
     return MemoryStore() if settings.store == "memory" or not apply else RedisStore(settings.store)
 
 
-def _note(
+def _publish_figures(
     figures: "ScalingFigures",
     settings: "ScalingSettings",
     made: "Mapping[str, Sequence[Decision]]",
-    tell: "Tell" = _printed,
+    write: "Write" = _printed,
 ) -> None:
     """Publish the figures of a round, and the number of agents of each group that was observed as a whole."""
     from assignors.scaling import AgentsSettings, agents_needed, demand, measured_agent_rate
@@ -205,10 +205,10 @@ def _note(
         needed = agents_needed(demand(mine), known, before, measured_agent_rate(mine))
         figures.needs(group, needed.agents, needed.reason)
         if needed.agents != before:
-            tell(f"{group}: {counted(needed.agents, 'agent')} needed: {needed.reason}")
+            write(f"{group}: {counted(needed.agents, 'agent')} needed: {needed.reason}")
 
 
-def _say(made: "list[Decision]", *, apply: bool, tell: "Tell" = _printed, each: bool = True) -> None:
+def _print_round(made: "list[Decision]", *, apply: bool, write: "Write" = _printed, each: bool = True) -> None:
     """Print the decisions of a round; topics that keep their workers `each` on its own, or all in one line."""
     from assignors.scaling import abbreviated
 
@@ -216,13 +216,13 @@ def _say(made: "list[Decision]", *, apply: bool, tell: "Tell" = _printed, each: 
     kept = [one for one in made if one.workers == one.before and not one.view.never_committed]
     if silent:
         names = abbreviated([one.topic for one in silent])
-        tell(f"workers kept, as the group has never committed: {len(silent)} of {len(made)} topics ({names})")
+        write(f"workers kept, as the group has never committed: {len(silent)} of {len(made)} topics ({names})")
     for one in made:
         if one.workers != one.before:
             number = counted(one.workers, "worker")
             text = f"{'' if apply else 'dry run: '}{one.topic}: {one.before} -> {number}: {one.reason}"
-            tell(text, one.topic)
+            write(text, one.topic)
         elif each and not one.view.never_committed:
-            tell(f"{one.topic}: {counted(one.workers, 'worker')} kept: {one.reason}", one.topic)
+            write(f"{one.topic}: {counted(one.workers, 'worker')} kept: {one.reason}", one.topic)
     if kept and not each:
-        tell(f"workers kept: {len(kept)} of {len(made)} topics; `azimuth autoscale explain TOPIC` has the reasons")
+        write(f"workers kept: {len(kept)} of {len(made)} topics; `azimuth autoscale explain TOPIC` has the reasons")

@@ -75,9 +75,9 @@ def run(
     memory_bytes: Annotated[int, typer.Option(help="Memory for records that are not in the table yet.")] = 256 << 20,
     lease_s: Annotated[float, typer.Option(help="A job that is silent for this long loses its partitions.")] = 30.0,
     worth_records: Annotated[float, typer.Option(help="Visit a partition when this many are expected.")] = 1_000.0,
-    longest_s: Annotated[float, typer.Option(help="Visit a quiet partition at least so often.")] = 5.0,
+    longest_s: Annotated[float, typer.Option(help="Longest time between visits of a quiet partition, seconds.")] = 5.0,
     include_headers: Annotated[
-        bool, typer.Option("--include-headers", help="Land the records' headers, too, in the column headers.")
+        bool, typer.Option("--include-headers", help="Also write the records' headers, into the column headers.")
     ] = False,
     value_format: Annotated[
         str, typer.Option(help="raw, json, avro or protobuf: whether values become columns.")
@@ -105,12 +105,12 @@ def run(
     ops_log: Annotated[
         str | None, typer.Option(help="Delta table of batches, rows, bytes and errors, by topic and job.")
     ] = None,
-    ops_log_s: Annotated[float, typer.Option(help="The ops log is written so often.")] = 60.0,
+    ops_log_s: Annotated[float, typer.Option(help="Seconds between two writes of the ops log.")] = 60.0,
     ops_log_days: Annotated[int, typer.Option(help="Days that the ops log keeps.")] = 90,
     workers_topic: Annotated[
         str | None, typer.Option(help="Topic on which 'azimuth autoscale' publishes jobs per topic.")
     ] = None,
-    workers_redis: Annotated[str | None, typer.Option(help="Redis that tells of changes of that topic.")] = None,
+    workers_redis: Annotated[str | None, typer.Option(help="Redis that announces changes of that topic.")] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     table_format: Annotated[str, typer.Option(help="delta or iceberg.")] = "delta",
@@ -198,9 +198,9 @@ def run(
         from spark_sink.cli._check_lines import only_findings, report
 
         with only_findings(secrets):
-            from spark_sink.claimed.job_checks import look
+            from spark_sink.claimed.job_checks import run_checks
 
-            report(look(settings))
+            report(run_checks(settings))
     with logged(log_format, secrets, agent=settings.owner):
         from spark_sink.claimed import run as run_job
 

@@ -22,7 +22,7 @@ def demo(
     ),
     kill: Annotated[Part, typer.Option(help="Part of an agent that is killed with SIGKILL.")] = Part.WHOLE,
     flights: Annotated[
-        int | None, typer.Option(help="Only the first so many, 30000 or more.", show_default="all")
+        int | None, typer.Option(help="Number of flights, the first ones; 30000 or more.", show_default="all")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as in report.json.")] = False,
 ) -> None:

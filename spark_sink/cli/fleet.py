@@ -42,9 +42,9 @@ def status(
     import logging
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    from spark_sink.fleet.fleet_status import look
+    from spark_sink.fleet.fleet_status import collect_status
 
-    found = look(load_fleet(config, "status"), explain or ())
+    found = collect_status(load_fleet(config, "status"), explain or ())
     if as_json:
         typer.echo(json.dumps(found.value()))
     else:

@@ -26,7 +26,7 @@ def load(
     ],
     zones: Annotated[str, typer.Option(help="A producer in each of these, by commas.")] = "az-a,az-b,az-c",
     flights: Annotated[
-        int | None, typer.Option(min=1, max=336_776, help="Only the first so many.", show_default="all")
+        int | None, typer.Option(min=1, max=336_776, help="Number of flights, the first ones.", show_default="all")
     ] = None,
     replicas: Annotated[int, typer.Option(min=1, help="Of each topic that is created.")] = 3,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,

@@ -1,4 +1,4 @@
-"""`azimuth plan`: the plan of each assignor for a live group, its present owners, and where a producer's records go."""
+"""`azimuth plan`: the plan of each assignor for a live group, its current owners, and where a producer's records go."""
 
 import json
 from collections.abc import Mapping, Sequence

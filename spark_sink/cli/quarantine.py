@@ -153,7 +153,8 @@ def publish(
     bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
     table: _Table = None,
     every_s: Annotated[
-        float | None, typer.Option("--every", min=0.1, help="Repeat after so many seconds, until SIGTERM.")
+        float | None,
+        typer.Option("--every", min=0.1, help="Seconds between two runs, until SIGTERM; without it, run once."),
     ] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     group: Group = None,

@@ -29,7 +29,10 @@ def sink(
     ] = None,
     table: Annotated[
         str | None,
-        typer.Option(callback=given, help="Delta table, {topic} in it makes one of each topic; or Iceberg's name."),
+        typer.Option(
+            callback=given,
+            help="Address of a Delta table, or name of an Iceberg table; with {topic}, one table for each topic.",
+        ),
     ] = None,
     table_format: Annotated[str | None, typer.Option(help="delta or iceberg.", show_default="delta")] = None,
     catalog: Annotated[
@@ -41,7 +44,7 @@ def sink(
     subscribe: Annotated[str | None, typer.Option(help="Topics, by commas.")] = None,
     subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
     agent: Annotated[
-        str | None, typer.Option(callback=given, help="The agent's lasting name.", show_default="host name")
+        str | None, typer.Option(callback=given, help="The agent's permanent name.", show_default="host name")
     ] = None,
     rack: Annotated[str | None, typer.Option(help="The agent's zone.")] = None,
     assignor: Annotated[str | None, typer.Option(help="hrw or shuffled.", show_default="hrw")] = None,
@@ -55,7 +58,9 @@ def sink(
     starting_offsets: Annotated[
         str | None, typer.Option(help="Where unknown partitions begin.", show_default="earliest")
     ] = None,
-    max_offsets_per_trigger: Annotated[int | None, typer.Option(help="Offsets a batch reads at most.")] = None,
+    max_offsets_per_trigger: Annotated[
+        int | None, typer.Option(help="Maximum number of offsets that a batch reads.")
+    ] = None,
     trigger: Annotated[
         str | None,
         typer.Option(
@@ -70,7 +75,9 @@ def sink(
     ops_log: Annotated[
         str | None, typer.Option(help="Delta table of batches, rows, bytes and errors, by topic and agent.")
     ] = None,
-    ops_log_s: Annotated[float | None, typer.Option(help="The ops log is written so often.", show_default="60")] = None,
+    ops_log_s: Annotated[
+        float | None, typer.Option(help="Seconds between two writes of the ops log.", show_default="60")
+    ] = None,
     ops_log_days: Annotated[int | None, typer.Option(help="Days that the ops log keeps.", show_default="90")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of the Prometheus endpoint.")] = None,
     kafka: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
@@ -99,9 +106,9 @@ def sink(
         from spark_sink.cli._check_lines import only_findings, report
 
         with only_findings(settings.model_dump()):
-            from spark_sink.agent.sink_checks import look
+            from spark_sink.agent.sink_checks import run_checks
 
-            report(look(settings))
+            report(run_checks(settings))
     with logged(log_format, settings.model_dump(), agent=settings.agent):
         from spark_sink.agent.start.early_spark import early_spark
         from spark_sink.agent.stop_signal import StopSignal

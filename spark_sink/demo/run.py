@@ -38,7 +38,7 @@ def run_demo(settings: DemoSettings, console: Console) -> dict[str, Any]:
         ClusterError: the brokers could not be started.
     """
     adopt_orphans()
-    with _alone(settings.directory), _ended_by_signals():
+    with _locked(settings.directory), _ended_by_signals():
         try:
             return _run(settings, console)
         finally:
@@ -158,7 +158,7 @@ def _clear(directory: Path) -> None:
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
+def _locked(directory: Path) -> Iterator[None]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         lock = (directory / ".lock").open("w")

@@ -28,8 +28,8 @@ class DemoSettings:
         live_rate: records per second of the rest.
         default_share: smallest fraction of the records for the measurement of the default partitioner.
         replicas: replication factor of the topics.
-        workers: most agents per topic; one keeps the number of connections small.
-        max_offsets_per_trigger: most records that an agent reads in a batch.
+        workers: maximum number of agents per topic; one keeps the number of connections small.
+        max_offsets_per_trigger: maximum number of records that an agent reads in a batch.
         limit_s: a step of the ingestion that takes longer has failed.
     """
 

@@ -306,7 +306,7 @@ class _Task:
             if self._settings.fail_on_data_loss:
                 raise DataLossError(
                     f"{key.topic}/{key.partition}: offset {begin} is to be read, but the log holds [{first}, {last}): "
-                    "set failOnDataLoss=false to go on without what is gone"
+                    "set failOnDataLoss=false to continue after the lost records"
                 )
             # A log that ends before the range has no record of it, so the range is skipped.
             begin = first if begin < first else end

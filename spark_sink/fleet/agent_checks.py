@@ -18,8 +18,8 @@ from spark_sink.fleet.workers_in_force import read_overrides
 log = logging.getLogger(__name__)
 
 
-def look(settings: FleetSettings, http: tuple[str, int] | None = None) -> list[Finding]:
-    """Answer the questions of `--check`.
+def run_checks(settings: FleetSettings, http: tuple[str, int] | None = None) -> list[Finding]:
+    """Run the checks of `--check`.
 
     Args:
         settings: of the fleet.
@@ -28,18 +28,18 @@ def look(settings: FleetSettings, http: tuple[str, int] | None = None) -> list[F
     after = f"{settings.home} brokers" if isinstance(settings.membership, KafkaMembership) else None
     name = Check(subject="name", place=_membership(settings), ask=lambda: _free_name(settings), after=after)
     port = [] if http is None else port_checks(http[1], "--http", http[0])
-    return run([*questions(settings), *port, name])
+    return run([*planned_checks(settings), *port, name])
 
 
 def log_faults(settings: FleetSettings) -> None:
     """Log each fault in one sentence; the agent starts nevertheless, because its other clusters may work."""
-    for one in run(questions(settings)):
+    for one in run(planned_checks(settings)):
         if one.bad:
             log.warning("fleet: check of %s: %s", one.subject, one.text)
 
 
-def questions(settings: FleetSettings) -> list[Check]:
-    """Return the questions about each source, the workers topic, and the files of overrides and of the status."""
+def planned_checks(settings: FleetSettings) -> list[Check]:
+    """Return the checks of each source, the workers topic, and the files of overrides and of the status."""
     found = [check for source in settings.sources for check in _of_source(settings, source)]
     if (topic := settings.workers.topic) is not None:
         home = BrokerChecks(settings.kafka(settings.home), f"sources.{settings.home}")

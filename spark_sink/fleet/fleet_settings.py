@@ -56,11 +56,11 @@ class FleetSettings(BaseSettings):
     agent: Name = Field(
         "",
         validate_default=False,
-        description="This agent's lasting name, unique in the fleet; or status_file keeps one.",
+        description="This agent's permanent name, unique in the fleet; or status_file keeps one.",
     )
     capacity: Real = Field(1.0, description="How much it reads relative to the others.")
     zone: str | None = Field(None, description="Where it runs, as the brokers' racks name it.")
-    name: Name = Field(description="The fleet's name; consumer groups and positions in tables bear it.")
+    name: Name = Field(description="The fleet's name; names of its groups and of positions in tables contain it.")
     table: str = Field(min_length=1, description="Table; {cluster} stands for the source, {topic} for the topic.")
     table_format: Literal["delta", "iceberg"] = Field("delta", description="Format of the tables.")
     catalog: Annotated[dict[str, str], AfterValidator(check_catalog_names)] = Field(
@@ -85,8 +85,8 @@ class FleetSettings(BaseSettings):
         "seat", description="What gives partitions to a topic's agents: even shares by seat, or the consumer group."
     )
     seed: Whole = Field(0, description="Another seed, another ranking; the same in the whole fleet.")
-    flush_s: Real = Field(1.0, gt=0, le=_HOUR_S, description="Records are written into the table so often.")
-    discover_s: Real = Field(10.0, gt=0, le=_HOUR_S, description="Clusters are asked for their topics so often.")
+    flush_s: Real = Field(1.0, gt=0, le=_HOUR_S, description="Seconds between two writes of records into a table.")
+    discover_s: Real = Field(10.0, gt=0, le=_HOUR_S, description="Seconds between two requests for a cluster's topics.")
     memory_bytes: Whole = Field(
         256 << 20, ge=16 << 20, description="Memory of an agent for records that are not in a table yet."
     )
@@ -106,9 +106,9 @@ class FleetSettings(BaseSettings):
     merge_schema: bool = Field(default=False, description="Add columns that a table lacks.")
     price_per_gb: Real = Field(0.01, ge=0, description="Money per GB (10^9 bytes) that comes from another zone.")
     ops_log: str | None = Field(None, description="Delta table of batches, rows, bytes and errors, by topic and agent.")
-    ops_log_s: Real = Field(60.0, ge=1, le=_HOUR_S, description="The ops log is written so often.")
+    ops_log_s: Real = Field(60.0, ge=1, le=_HOUR_S, description="Seconds between two writes of the ops log.")
     ops_log_days: Whole = Field(90, ge=1, description="Days that the ops log keeps.")
-    status_file: Path | None = Field(None, description="JSON of how the agent stands, written again and again.")
+    status_file: Path | None = Field(None, description="File for the agent's status as JSON, rewritten twice a second.")
 
     @classmethod
     def settings_customise_sources(
@@ -137,7 +137,7 @@ class FleetSettings(BaseSettings):
         """
         warn_of_mistyped("AZIMUTH_FLEET_", cls.model_fields)
         try:
-            found = cls(**{**given, **_beside(config, tomllib.loads(config.read_text()))})
+            found = cls(**{**given, **_with_full_path(config, tomllib.loads(config.read_text()))})
         except OSError as error:
             raise OptionError(f"{config}: cannot be read: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -163,7 +163,7 @@ class FleetSettings(BaseSettings):
         if self.status_file is None or isinstance(self.membership, StaticMembership):
             more = "" if isinstance(self.membership, StaticMembership) else ", or a status_file that keeps a name"
             raise OptionError(
-                f"{config}: agent: needed, as --agent or AZIMUTH_FLEET_AGENT, as one file serves all agents{more}"
+                f"{config}: agent is missing, and all agents share this file: set --agent or AZIMUTH_FLEET_AGENT{more}"
             )
         return kept_name(self.status_file)
 
@@ -304,7 +304,7 @@ class FleetSettings(BaseSettings):
 
     @property
     def news(self) -> str | None:
-        """Address of the Redis that tells of changes of the workers topic; None if there is none."""
+        """Address of the Redis that announces changes of the workers topic; None if there is none."""
         if self.workers.topic is None:
             return None
         member = self.membership
@@ -385,7 +385,7 @@ class FleetSettings(BaseSettings):
         return Source(name=name, kafka=self.kafka(name), topics=given.topics, pattern=given.pattern)
 
 
-def _beside(config: Path, given: dict[str, Any]) -> dict[str, Any]:
+def _with_full_path(config: Path, given: dict[str, Any]) -> dict[str, Any]:
     """Resolve the path of overrides relative to the file that names it, not to the working directory."""
     workers = given.get("workers")
     if not isinstance(workers, dict) or not isinstance(workers.get("file"), str):

@@ -81,7 +81,7 @@ class FleetStatus:
         }
 
 
-def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
+def collect_status(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
     """Read the membership and the clusters, and decide as an agent would.
 
     Args:
@@ -154,7 +154,7 @@ def _paused(settings: FleetSettings, source: str) -> dict[str, Pause]:
 def _workers(
     settings: FleetSettings, watches: Sequence[ClusterWatch], problems: list[str]
 ) -> tuple[FleetWorkers, Mapping[ScaledTopic, WorkersRecord], bool]:
-    """Return the workers, the records of the workers topic, and whether the present workers could not be read."""
+    """Return the workers, the records of the workers topic, and whether the current workers could not be read."""
     feed = None
     if settings.workers.topic is not None:
         feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)

@@ -54,11 +54,11 @@ class LightIngestion:
 
     Attributes:
         readers: by source.
-        beside: inputs for the figures of zones and quarantines; None for none.
+        surroundings: inputs for the figures of zones and quarantines; None for none.
     """
 
     readers: Mapping[str, SourceReader]
-    beside: Surroundings | None = None
+    surroundings: Surroundings | None = None
 
     def assign(self, lanes: Assigned) -> None:
         """Read these topics from now on."""
@@ -66,7 +66,7 @@ class LightIngestion:
             reader.assign({lane: topics for lane, topics in lanes.items() if lane.source == source})
 
     def problems(self) -> Sequence[str]:
-        """Return the present problems."""
+        """Return the current problems."""
         return [problem for reader in self.readers.values() for problem in reader.problems()]
 
     def figures(self) -> Mapping[str, Any]:
@@ -84,7 +84,7 @@ class LightIngestion:
             "overtaken": sum(reader.overtaken for reader in self.readers.values()),
             "lag": self._by_label(SourceReader.lag),
             "lag_s": self._by_label(SourceReader.lag_s),
-            **(self.beside.figures(self.readers) if self.beside else {}),
+            **(self.surroundings.figures(self.readers) if self.surroundings else {}),
         }
 
     def _by_label(self, ask: Callable[[SourceReader], Mapping[str, V]]) -> dict[str, V]:

@@ -23,7 +23,7 @@ _FIXED: Final[Mapping[str, Any]] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "error",
-    # The marker that ends a transaction takes an offset and is no record, so only this event reports the end of a log.
+    # The marker that ends a transaction has an offset but is not a record: only this event reports the end of a log.
     "enable.partition.eof": True,
 }
 

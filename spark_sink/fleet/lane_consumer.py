@@ -84,7 +84,7 @@ class LaneConsumer:
         """Return the records not yet in the table by topic name, at most a second old, without topics of unknown lag.
 
         Any thread may call. Another thread must not call the client itself: its calls wait for each other, and with a
-        thread that reads without a pause they may wait for ever.
+        thread that reads without a pause they may wait forever.
         """
         return self._lag.records
 
@@ -164,7 +164,7 @@ class LaneConsumer:
         Args:
             add: takes each record with its label. It is a function, because a revocation during the call writes the
                 records read so far and starts a new buffer.
-            most: most records to take.
+            most: maximum number of records to take.
             wait_s: longest wait for the first record.
 
         Returns:

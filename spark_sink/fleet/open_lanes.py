@@ -56,7 +56,7 @@ class Consumers:
         return sum(one.records for one in self)
 
     def problems(self) -> list[str]:
-        """Return the present problems."""
+        """Return the current problems."""
         return [problem for one in self for problem in list(one.problems.values())]
 
     def partitions(self) -> dict[str, list[int]]:

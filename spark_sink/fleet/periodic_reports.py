@@ -20,7 +20,7 @@ def start_reports(status: Status, file: Path | None, stop: threading.Event) -> l
     """Start the threads that report until the agent stops.
 
     Args:
-        status: returns the present status of the agent.
+        status: returns the current status of the agent.
         file: the status file; None for none.
         stop: ends the threads.
     """
@@ -83,7 +83,7 @@ def progress(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
     Args:
         before: the status at the previous line; empty at first.
-        now: the present status.
+        now: the current status.
 
     Returns:
         One line; None if nothing changed, so that an idle agent logs nothing.

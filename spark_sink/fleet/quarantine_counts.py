@@ -23,7 +23,7 @@ class Quarantined:
     """Counts them in the background, at most once a minute.
 
     Args:
-        tables: returns the present addresses of the tables.
+        tables: returns the current addresses of the tables.
         storage: options of the object store.
     """
 

@@ -32,7 +32,7 @@ def row_checks(  # noqa: PLR0913, PLR0917 -- what a table is
         storage: options of the object store.
         topics: the topics that are named.
         pattern: adds the topics whose whole name matches; None adds none.
-        source: begin of the subjects of the questions.
+        source: beginning of the names of the checks.
     """
     columns = rows.columns
     known = pa.schema(list(KEYS.items())) if columns is None else columns

@@ -19,13 +19,13 @@ _NO_NAME = ("/", "\\", "{", "}")
 _REMOVED = "session_s of the fleet, after which a silent agent is removed"
 _SHARED = "assignment of the fleet, which gives the partitions of a topic to its agents"
 _WITHOUT_EFFECT = {
-    "group.id": "name of the fleet, which its groups bear",
-    "group.instance.id": "agent, the lasting name of an agent",
+    "group.id": "name of the fleet, with which the names of its groups begin",
+    "group.instance.id": "agent, the permanent name of an agent",
     "group.protocol": _SHARED,
     "group.remote.assignor": _SHARED,
     "heartbeat.interval.ms": _REMOVED,
     "max.poll.interval.ms": _REMOVED,
-    "max.poll.records": "memory_bytes of the fleet, the most that an agent reads ahead",
+    "max.poll.records": "memory_bytes of the fleet, the maximum that an agent reads ahead",
     "partition.assignment.strategy": _SHARED,
     "session.timeout.ms": _REMOVED,
 }
@@ -35,7 +35,7 @@ _WITHOUT_EFFECT = {
 def _named(value: str) -> str:
     if value != value.strip() or not value or any(one in value for one in _NO_NAME):
         raise ValueError(
-            f"{value!r} is no name: one character or more, no space around it, none of {' '.join(_NO_NAME)}"
+            f"{value!r} is not a name: one character or more, no space around it, none of {' '.join(_NO_NAME)}"
         )
     return value
 
@@ -116,7 +116,7 @@ class WorkersSettings(BaseModel):
 
     model_config = _STRICT
 
-    default: Whole | None = Field(1, description="Agents of a topic; 0 is no number, leave a topic out to not read it.")
+    default: Whole | None = Field(1, description="Agents of a topic, 1 or more; leave a topic out to not read it.")
     patterns: dict[str, Whole] = Field(default_factory=dict, description="Regular expression of names to number.")
     overrides: dict[str, Annotated[int | tuple[str, ...], BeforeValidator(no_boolean)]] = Field(
         default_factory=dict, description="By hand: number or agents."
@@ -126,7 +126,7 @@ class WorkersSettings(BaseModel):
         None, description="Workers topic of the autoscaler, on the home cluster."
     )
     redis: str | None = Field(
-        None, description="Redis that tells of changes of the topic; that of the membership if absent."
+        None, description="Redis that announces changes of the topic; by default that of the membership."
     )
     weights: dict[str, Real] = Field(
         default_factory=dict, description="By hand: volume of a topic relative to the others, for balance = 'volume'."

@@ -74,7 +74,7 @@ class SourceReader:
         self._wanted = dict(lanes)
 
     def problems(self) -> list[str]:
-        """Return the present problems."""
+        """Return the current problems."""
         found = self._consumers.problems() + self._refusals.problems()
         if not self.alive:
             found.append(f"{self._source}: reading has ended because of an unexpected error, see the log: restart")
@@ -243,7 +243,7 @@ class SourceReader:
                 return
 
     def _poll(self, lane: Lane) -> tuple[int, float]:
-        """Return the most records and the longest time of a lane's next poll."""
+        """Return the maximum number of records and the longest time of a lane's next poll."""
         published = self._parts.polls()
         if not published:
             return _MOST, _WAIT_S

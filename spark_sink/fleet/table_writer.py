@@ -29,7 +29,7 @@ from spark_sink.sink.topic_routes import Routes
 
 log = logging.getLogger(__name__)
 
-_TOPIC = "do not read this topic, or let the address of the tables go on after {topic}, as in lake/{topic}/rows"
+_TOPIC = "do not read this topic, or add a folder after {topic} in the address of the tables, as in lake/{topic}/rows"
 _ATTEMPTS = 50
 _COMPACT_EVERY, _COMPACT_AFTER = 200, 20  # versions of a table, commits of this agent
 

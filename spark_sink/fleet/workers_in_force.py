@@ -1,4 +1,4 @@
-"""The present workers and weights per topic: the configuration, a file of overrides, and the autoscaler's topic."""
+"""The current workers and weights per topic: the configuration, a file of overrides, and the autoscaler's topic."""
 
 import json
 import logging
@@ -50,7 +50,7 @@ class WorkersNow:
         self._feed = feed
         self._complete = False
         self._listen = listen
-        self._heard = False
+        self._changed = False
         self._polls: Mapping[str, Mapping[str, PollSettings]] = {}
         self._value = configured
         self._failure: AssignorError | None = None
@@ -67,9 +67,9 @@ class WorkersNow:
         """
         given, url = settings.workers, settings.news
 
-        def listen(heard: Callable[[], None]) -> NewsListener:
+        def listen(on_change: Callable[[], None]) -> NewsListener:
             def both() -> None:
-                heard()
+                on_change()
                 wake()
 
             return NewsListener(url or "", given.topic or "", both)
@@ -89,10 +89,10 @@ class WorkersNow:
 
     def hear(self) -> None:
         """Look at once at the next call, because the workers topic has changed; any thread may call."""
-        self._heard = True
+        self._changed = True
 
     def __call__(self, watches: Sequence[ClusterWatch]) -> FleetWorkers:
-        """Return the present workers.
+        """Return the current workers.
 
         Raises:
             WorkersError: the file is invalid; the previous value stays.
@@ -101,7 +101,7 @@ class WorkersNow:
         if self._listen is not None:
             self._listen(self.hear).start()
             self._listen = None
-        if self._heard or time.monotonic() >= self._next:
+        if self._changed or time.monotonic() >= self._next:
             self._next = time.monotonic() + _INTERVAL_S
             try:
                 self._value, self._failure = self._look(watches), None
@@ -139,8 +139,8 @@ class WorkersNow:
         if self._feed is None:
             return {}, None
         # A part of the topic would be other numbers than those of the other agents.
-        heard, self._heard = self._heard, False  # before the read: a later message asks for another one
-        self._feed.refresh(1.0 if self._complete else _FIRST_READ_S, to_end=heard or not self._complete)
+        changed, self._changed = self._changed, False  # before the read: a later message asks for another one
+        self._feed.refresh(1.0 if self._complete else _FIRST_READ_S, to_end=changed or not self._complete)
         self._complete = True
         clusters = {watch.source.name: watch.seen().cluster for watch in watches}
         records = self._feed.records

@@ -14,7 +14,7 @@ from spark_sink.fleet.table_writer import Landable
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 TopicIds = Callable[[Collection[str]], Callable[[], Mapping[str, str]]]
-"""Requests the present ids of topics, by name; the returned function waits for the answer."""
+"""Requests the current ids of topics, by name; the returned function waits for the answer."""
 
 
 class Tables(Protocol):

@@ -66,7 +66,7 @@ def parsed(schema: Registered, named: dict[str, Any] | None = None) -> dict[str,
         parse_schema(_marked(json.loads(text)), named_schemas=named)
     found: Any = parse_schema(_marked(json.loads(schema.text)), named_schemas=named)
     if not isinstance(found, dict) or found.get("type") != "record":
-        raise OptionError(f"Avro schema {schema.text[:80]!r} is no record: only records have columns")
+        raise OptionError(f"Avro schema {schema.text[:80]!r} is not a record: only records have columns")
     seen: set[str] = set()
     for one in [found, *named.values()]:
         _set_defaults(one, named, seen)

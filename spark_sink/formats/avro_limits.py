@@ -110,7 +110,7 @@ class _Types:
 
 
 def _type_name(kind: Schema) -> str:
-    """Return the name of a type that is no union."""
+    """Return the name of a type that is not a union."""
     return str(kind["type"] if isinstance(kind, dict) else kind)
 
 

@@ -74,7 +74,7 @@ def _spark_field(one: object) -> pa.Field:
         case {"name": str(name), "type": kind}:
             return pa.field(name, _spark_type(kind))
         case _:
-            raise OptionError(f"option 'valueSchema': {one!r} is no field, need 'name' and 'type'")
+            raise OptionError(f"option 'valueSchema': {one!r} is not a field, need 'name' and 'type'")
 
 
 def _struct(fields: list[pa.Field]) -> pa.DataType:

@@ -105,7 +105,7 @@ def _has_double(value: object) -> bool:
 def _decimal(value: str | int | Decimal) -> Decimal:
     # Arrow's own cast from text crashes the process on an exponent such as 1e-999999999.
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
-        raise ValueError("the text is no number")
+        raise ValueError("the text is not a number")
     return Decimal(value) or Decimal(0)
 
 

@@ -59,7 +59,7 @@ def quarantine_of(table: str) -> str:
 
 
 def base_of(address: str) -> str | None:
-    """Return the address of the table whose quarantine has this address; None if it is no quarantine's."""
+    """Return the address of the table whose quarantine has this address; None if it is not a quarantine's."""
     address = address.rstrip("/")
     base = address.removesuffix(SUFFIX)
     return None if base == address or base.endswith("/") else base
@@ -128,7 +128,7 @@ def split(rows: pa.Table, run: str, now: datetime | None = None) -> tuple[pa.Tab
     Args:
         rows: any columns, with or without `_quarantine`.
         run: id of the query's run, stored with the bad rows.
-        now: time of the split; by default the present time.
+        now: time of the split; by default the current time.
 
     Returns:
         Good rows without the column; bad rows in the columns of the quarantine.

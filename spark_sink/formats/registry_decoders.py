@@ -204,7 +204,11 @@ def latest_of(registry: Registry, subject: str) -> Registered:
 
 
 def given_avro(text: str) -> Registered:
-    """Return an Avro schema from an option, used instead of a subject."""
+    """Return an Avro schema from an option, used instead of a subject.
+
+    Raises:
+        OptionError: the text is not JSON.
+    """
     try:
         json.loads(text)
     except ValueError as error:

@@ -12,7 +12,7 @@ from spark_sink.errors import FetchError
 _MAGIC = 0
 _HEADER = struct.Struct(">Bi")
 _RETRIES, _PAUSE_S = 3, 0.5
-_TIMEOUT_S = 10  # the client's own default is to wait for ever
+_TIMEOUT_S = 10  # the client's own default is to wait forever
 _LATEST_S = 1
 
 
@@ -116,7 +116,7 @@ class Registry:
             from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 -- an optional package
 
             timeout_s = float(self._config.get("timeout", _TIMEOUT_S))
-            # By default it returns the latest schema of its first answer for ever.
+            # By default it returns the latest schema of its first answer forever.
             latest_s = float(self._config.get("cache.latest.ttl.sec", _LATEST_S))
             given = {**self._config, "timeout": timeout_s, "cache.latest.ttl.sec": latest_s}
             self._client = SchemaRegistryClient(given)

@@ -40,9 +40,9 @@ def librdkafka_config(kafka: Mapping[str, str]) -> dict[str, Any]:
 def leaving_silent_leaders(kafka: Mapping[str, Any]) -> dict[str, str]:
     """Return the defaults of a client that reads and leaves a silent broker after 10 s; the user's own override them.
 
-    Only then another broker is asked for the present leaders. With librdkafka's default of a minute the broker's
-    partitions are not read for that long, although other brokers lead them after nine seconds. A response has to arrive
-    within that time, also over a slow line: 8 MiB, instead of 50 MiB within a minute.
+    Another broker is asked for the current leaders only after that time. With librdkafka's default of a minute the
+    broker's partitions are not read for that long, although other brokers lead them after nine seconds. A response has
+    to arrive within that time, even over a slow line: 8 MiB, instead of 50 MiB within a minute.
     """
     # As librdkafka limits its own default: no more than the queue takes, and no less than a message, which it refuses.
     queue_kb = _number(kafka.get("queued.max.messages.kbytes"), _QUEUE_KB)

@@ -33,7 +33,7 @@ class Feed(Protocol):
 
 
 class PausedTopics:
-    """The present pauses, at most some seconds old; a call never waits for a broker.
+    """The current pauses, at most some seconds old; a call never waits for a broker.
 
     Contract:
     * The first call starts the thread. Until the pauses are known, a call returns None, and nothing of the cluster is
@@ -97,7 +97,7 @@ class PausedTopics:
         """
         try:
             feed.refresh(_ANSWER_S, to_end=whole)
-        except Exception as error:  # noqa: BLE001 -- the thread goes on, or a pause would hold for ever
+        except Exception as error:  # noqa: BLE001 -- the thread continues; else a pause would last forever
             if str(error) != self._problem:
                 log.warning("pauses of topics: %s", error)
             self.fail(error)

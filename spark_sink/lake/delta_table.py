@@ -162,7 +162,7 @@ class DeltaLakeTable:
             )
         except (DeltaError, OSError, ValueError) as error:
             if not self._exists():
-                raise TableError(f"{self._uri}: the table cannot be made: {plain(error)}") from error
+                raise TableError(f"{self._uri}: the table cannot be created: {plain(error)}") from error
 
     def add_columns(self, columns: pa.Schema) -> None:
         """Add columns that the table lacks; no error if other writers were faster each time.
@@ -213,7 +213,7 @@ class DeltaLakeTable:
             refuse_gone(quarantine_of(self._uri), {file.path: file.written_ms for file in bad}, self._storage)
             transactions += [lasting(quarantined(self._group, key), end) for key, end in ends.items()]
             note["quarantined"] = describe_quarantined(self._group, change.quarantined)
-        # delta-rs repeats a commit without a look at the positions of other groups, so a group begins in one attempt.
+        # delta-rs retries a commit without checking the positions of other groups, so a group begins in one attempt.
         retries = 0 if change.beginnings else None
         properties = CommitProperties(
             app_transactions=transactions, custom_metadata={OURS: note}, max_commit_retries=retries
@@ -292,7 +292,7 @@ class DeltaLakeTable:
         if version < self._newest_version:
             raise TableError(
                 f"{self._uri}: the log went back from version {self._newest_version} to {version}; nothing was "
-                "written. Was an older copy put in its place? Start the agents again: they go on from its positions"
+                "written. Was an older copy put in its place? Restart the agents: they continue from its positions"
             )
         self._newest_version = version
         before, self._rewound = self._rewound, found.get(rewound(self._group), -1)
@@ -335,7 +335,7 @@ class DeltaLakeTable:
         return handle
 
     def _refuse_other_table(self, handle: DeltaTable) -> None:
-        """Refuse another table at this address, and rules that this writer cannot keep, also if they came later."""
+        """Refuse another table at this address, and rules that this writer cannot keep, even if they came later."""
         found = handle.metadata().id
         if self._id not in {None, found}:
             raise TableError(

@@ -151,7 +151,7 @@ def split_address(text: str) -> SplitResult:
         return urlsplit(text)
     except ValueError as error:
         raise OptionError(
-            f"{shown(text)}: is no address ({error}): brackets before the first / belong around an IPv6 host only"
+            f"{shown(text)}: is not an address ({error}): brackets before the first / belong around an IPv6 host only"
         ) from error
 
 
@@ -251,7 +251,7 @@ def _wrong_address(uri: str) -> str | None:
     try:
         _ObjectStore(uri, {})
     except TableNotFoundError as error:
-        return _NO_SCHEME if str(error).startswith("Unknown scheme") else f"is no address: {plain(error)}"
+        return _NO_SCHEME if str(error).startswith("Unknown scheme") else f"is not an address: {plain(error)}"
     except (DeltaError, OSError):
         return None
     return None

@@ -164,7 +164,7 @@ def judge(
     Args:
         found: offsets by partition.
         positions: expected end of each partition; by default after the highest offset.
-        beginnings: expected begin of each partition; by default the lowest offset.
+        beginnings: expected first offset of each partition; by default the lowest offset.
         accounted: offsets that are elsewhere for a reason (quarantine), by partition. Offsets at or above the position
             belong to a batch whose other rows are not committed yet.
     """
@@ -252,7 +252,11 @@ def _stored(address: str, storage: Storage) -> StoredTable:
 
 
 def scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
-    """Collect the offsets of every partition of a table."""
+    """Collect the offsets of every partition of a table.
+
+    Raises:
+        TableError: a row has no topic, no partition or no offset.
+    """
     # Little is read ahead, because memory matters more than speed here.
     rows = table_dataset(handle).to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1)
     try:

@@ -17,8 +17,8 @@ class BatchLimits:
     """How much a batch reads.
 
     Attributes:
-        max_offsets: most offsets of a batch.
-        max_bytes: most bytes of a batch, by the mean size of a topic's records; None for no such limit.
+        max_offsets: maximum number of offsets of a batch.
+        max_bytes: maximum number of bytes of a batch, by the mean size of a topic's records; None for no such limit.
         min_offsets: a batch waits for this many offsets; None for no wait.
         max_delay_s: longest time between two triggers that a batch waits for `min_offsets`.
     """

@@ -259,7 +259,7 @@ def _subscription(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None
     try:
         re.compile(pattern or "")
     except re.error as error:
-        raise OptionError(f"option 'subscribePattern': {pattern!r} is no regular expression: {error}") from error
+        raise OptionError(f"option 'subscribePattern': {pattern!r} is not a regular expression: {error}") from error
     return topics, pattern
 
 

@@ -1,4 +1,4 @@
-"""The decoders of a writer's topics: the first ones, and those of the newest schemas, which are read meanwhile."""
+"""The decoders of a writer's topics: the first ones, and later those of newer schemas, which a thread reads."""
 
 import queue
 import threading

@@ -4,7 +4,7 @@ A limit is shared max-min fair: every partition gets its backlog, up to an equal
 larger backlog divide the rest. Spark's connector divides the limit in proportion to the backlog instead, so one topic
 with a backlog of a million records delays every small topic. Here hundreds of small topics stay fresh next to it.
 
-A limit may be too small for a record of every partition. Then the partitions that have waited for most batches are
+A limit may be too small for a record of every partition. Then the partitions that have waited for the most batches are
 read first, so each of `n` partitions advances at least once in `ceil(n / k)` batches, where `k` is the number of
 records that the limits let through, at least 1.
 """
@@ -25,8 +25,8 @@ class Limit:
     """How far a batch may read.
 
     Attributes:
-        offsets: most offsets; None for all.
-        bytes: most bytes; None for all.
+        offsets: maximum number of offsets; None for all.
+        bytes: maximum number of bytes; None for all.
         sizes: mean bytes of a record, by topic; needed with `bytes`.
     """
 
@@ -95,7 +95,7 @@ def admit(
 
     Returns:
         Offsets to read by partition, in total min(limit, whole backlog). If the limit does not divide evenly, the
-        partitions that have waited for most batches get one more, and of these the first ones in order.
+        partitions that have waited for the most batches get one more, and of these the first ones in order.
     """
     if limit is None or sum(backlog.values()) <= limit:
         return dict(backlog)

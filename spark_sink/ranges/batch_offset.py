@@ -98,7 +98,7 @@ class Offset:
             ]
             return cls.of(ranges, {topic: str(one) for topic, one in raw.get("topics", {}).items()})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise OffsetError(f"{str(value)[:200]!r} is no offset of kafka-group: need {SHAPE}") from error
+            raise OffsetError(f"{str(value)[:200]!r} is not an offset of kafka-group: need {SHAPE}") from error
 
     def __iter__(self) -> Iterator[Range]:
         return iter(self.ranges.values())

@@ -1,6 +1,6 @@
 """Lag in seconds: the age of the oldest unread record of each partition. Pure.
 
-A position says which record that is, and the log's end as it was seen at several times says when it was written: the
+The position identifies that record. Ends of the log that were observed at several times show when it was written: the
 time of an offset is interpolated between the two ends around it. This does not depend on the clocks of producers, and a
 topic that is always a few records behind is as young as these records are.
 
@@ -93,7 +93,7 @@ class UnreadAges:
         return found
 
     def keep(self, keys: Iterable[TopicPartition]) -> None:
-        """Forget all partitions but these."""
+        """Forget all other partitions."""
         kept = set(keys)
         self._marks = {key: marks for key, marks in self._marks.items() if key in kept}
 

@@ -97,7 +97,7 @@ def decide(
         identities: the table's topic id of each name, as returned by `identity_number`, if stored.
 
     Raises:
-        HoleError: the table's position is before the begin of a range.
+        HoleError: the table's position is before the start of a range.
         TableError: a file has rows that are not in this batch, or the batch is from another topic of the same name.
     """
     named = _refuse_others(offset, identities or {})
@@ -160,8 +160,8 @@ def _refuse_holes(holes: Sequence[Range], positions: Mapping[TopicPartition, int
         return
     first = holes[0]
     raise HoleError(
-        f"{first.topic}/{first.partition}: the batch begins at offset {first.begin}, but the table has come to "
-        f"{positions[first.key]} only; committing would lose {first.begin - positions[first.key]} offsets"
+        f"{first.topic}/{first.partition}: the batch begins at offset {first.begin}, but the table's position is "
+        f"{positions[first.key]}; committing would lose {first.begin - positions[first.key]} offsets"
         + (f" (and so for {len(holes) - 1} more partitions)" if len(holes) > 1 else "")
         + ". Begin where the table ends, with the option 'positions': a stream with a new checkpoint, because this one "
         "would only repeat the batch; a batch write by spark_sink.fixed_offsets"

@@ -47,7 +47,7 @@ NO_BATCH = -1
 
 
 class DeltaExactlyOnceSink(DataSource):
-    """Delta tables that have every record once, also after replays, crashes and returns of writers.
+    """Delta tables that have every record exactly once, even after replays, crashes and pauses of writers.
 
     Options: `path` (`{topic}` in it means a table for each topic), `routes` (JSON, regular expression of topics to
     address), `kafka.group.id`, `checkpointLocation`, `agent`, `partitionBy` (columns, by commas), `mergeSchema`,
@@ -66,7 +66,11 @@ class DeltaExactlyOnceSink(DataSource):
         return batch_writer(self.name(), self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "SinkWriter":  # noqa: N802, FBT001 -- Spark's signature
-        """Create the writer; Spark calls this once for the tasks and once for each commit."""
+        """Create the writer; Spark calls this once for the tasks and once for each commit.
+
+        Raises:
+            OptionError: an option is invalid, or only for `foreachBatch`.
+        """
         if batch_number(self.options) is not None:
             raise OptionError("option 'batchId' is for foreachBatch: a stream numbers its batches itself")
         return stream_writer(self.name(), self.options, schema, overwrite=overwrite)

@@ -57,7 +57,7 @@ def table_schema(options: Mapping[str, str]) -> pa.Schema:
     try:
         schema = StructType.fromJson(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
-        raise OptionError(f"option 'columns': {text[:200]!r} is no schema of Spark's in JSON") from error
+        raise OptionError(f"option 'columns': {text[:200]!r} is not a schema of Spark's in JSON") from error
     return normal_schema(to_arrow_schema(schema, timezone="UTC"))
 
 

@@ -9,7 +9,7 @@ from spark_sink.sink.sink_options import ICEBERG_FORMAT, batch_number
 
 
 class IcebergExactlyOnceSink(DataSource):
-    """Iceberg tables that have every record once, also after replays, crashes and returns of writers.
+    """Iceberg tables that have every record exactly once, even after replays, crashes and pauses of writers.
 
     Options: `path` (`catalog.namespace.table`), `catalog.<name>` as in pyiceberg (`catalog.warehouse` alone, a folder,
     means an SQLite catalog in it), `routes` (JSON, regular expression of topics to table), `kafka.group.id`,
@@ -30,7 +30,11 @@ class IcebergExactlyOnceSink(DataSource):
         return batch_writer(self.name(), options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> SinkWriter:  # noqa: N802, FBT001 -- Spark's signature
-        """Create the writer; Spark calls this once for the tasks and once for each commit."""
+        """Create the writer; Spark calls this once for the tasks and once for each commit.
+
+        Raises:
+            OptionError: an option is invalid, or only for `foreachBatch`.
+        """
         if batch_number(self.options) is not None:
             raise OptionError("option 'batchId' is for foreachBatch: a stream numbers its batches itself")
         options = {**self.options, "tableFormat": ICEBERG_FORMAT}

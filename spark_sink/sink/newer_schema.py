@@ -1,4 +1,4 @@
-"""Whether rows with the columns of a newer schema may be written to the tables of the columns before it."""
+"""Decides whether rows of a newer schema may be written to the existing tables."""
 
 from collections.abc import Callable, Iterable
 

@@ -39,7 +39,11 @@ class RowsByTopic:
         self._groups = dict(zip(self.topics, groups, strict=False))  # without rows there is one empty group
 
     def of(self, topics: AbstractSet[str]) -> pa.Table:
-        """Return a copy of the rows of these topics, in their order; without a copy if there are no other topics."""
+        """Return a copy of the rows of these topics, in their order; without a copy if there are no other topics.
+
+        Raises:
+            TableError: the copy has another number of rows than the topics.
+        """
         groups = [self._groups[one] for one in topics if one in self._groups]
         if len(groups) == len(self._groups):
             return self._rows

@@ -101,12 +101,20 @@ BARS = (
     Bar("spark", "landing, 1 topic, 6 partitions/ways/raw, landed by the tasks/MB_per_s", least=300),
     Bar("spark", "landing, 1 topic, 6 partitions/ways/JSON, landed by the tasks/MB_per_s", least=150),
     Bar("spark", "landing, 1 topic, 6 partitions/ways/raw into Iceberg, landed by the tasks/MB_per_s", least=150),
+    Bar("spark", "224 topics x 3 partitions/seconds/kafka-group/batch", most=1.5),
+    Bar("spark", "224 topics x 3 partitions/seconds/kafka-group/wall", most=2.5),
+    Bar("spark", "224 topics x 3 partitions/seconds/kafka-group/start", most=0.7),
+    Bar("spark", "1 topic, 6 partitions, 10 x flights/times_faster_than/jvm*", least=2),
+    Bar("spark", "1 topic, 6 partitions, 10 x flights/times_faster_than_by_wall/jvm*", least=1.6),
+    Bar("spark", "cost by tables/tables/300/MB_per_s", least=100),
     Bar("spark", "JSON with SQL between/times_faster_than_jvm/SparkLanding", least=1.5),
     Bar("spark", "* trickling/medians/azimuth sink/batch_s/p50", most=0.35),
     Bar("spark", "* trickling/medians/azimuth sink/freshness_s/p95", most=1),
     Bar("spark", "* trickling/medians/azimuth sink/memory/pss_GB", most=0.9),
     Bar("spark", "overhead of */ratios/*/median", most=1.02),
     Bar("spark", "an answer of */share_of_a_core_asked_every_2_s", most=0.02),
+    Bar("demo", "seconds/total", most=90),
+    Bar("demo", "seconds/cluster", most=10),
     Bar("lake", "union read/*/first_row_s", most=0.5),
     Bar("lake", "union read/*/tail_rows_a_second", least=300_000),
 )
@@ -148,8 +156,10 @@ def _figures(node: object, path: Sequence[str], place: str) -> Iterator[tuple[st
 
 
 def read(folder: Path) -> dict[str, dict[str, Any]]:
-    """Read the reports of a folder by their names."""
-    return {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
+    """Read the reports of a folder by their names, and the demo's report, which is beside the folder."""
+    found = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
+    demo = folder.parent / "demo" / "report.json"
+    return {**found, "demo": json.loads(demo.read_text())} if demo.exists() else found
 
 
 def main(folder: Path = FOLDER, bars: Sequence[Bar] = BARS, *, every: bool = False) -> int:

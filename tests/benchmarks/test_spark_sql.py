@@ -67,6 +67,7 @@ class Queries:
         rows = rows.selectExpr("topic", "partition", "offset", "timestamp", "key", value)
         rows = rows.selectExpr("topic", "partition", "offset", "timestamp", "key", "v.*").where("n >= 0")
         writer = rows.selectExpr(*COMPUTED).writeStream.format("parquet").option("path", str(root / "table"))
+        writer = writer.option("parquet.compression.codec.zstd.level", "1")  # as SparkLanding
         return self._start(writer, root)
 
     def _decoded(self, root: Path) -> DataFrame:

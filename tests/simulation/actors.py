@@ -97,7 +97,7 @@ class Agent:
         """
         if "start again with a new checkpoint" in str(error):
             self._checkpoint += "+"  # a second process had overwritten the offset of a finished batch
-        ahead = "its table has come to" in str(error)
+        ahead = "its table's position is" in str(error)
         if "azimuth rewind" in str(error) and (self._world.ending or ahead):
             set_back(self._world)
 

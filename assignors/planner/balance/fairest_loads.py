@@ -47,7 +47,16 @@ def fairest_counts(counts: I64, allowed: Bools, weights: F64) -> I64:
 
 
 def water_fill(amount: int, load: I64, weights: F64) -> I64:
-    """Give units one by one to the smallest (load + 1) / weight, computed in one step (water-filling)."""
+    """Give units one by one to the smallest (load + 1) / weight, computed in one step (water-filling).
+
+    Args:
+        amount: number of units.
+        load: units that each member has already, shape (M,).
+        weights: capacity of each member relative to the others, shape (M,), above 0.
+
+    Returns:
+        The units that each member gets, shape (M,).
+    """
     if len(load) <= _SINGLE and (weights == 1).all():
         return np.array(_fill_few(amount, load.tolist()), dtype=np.int64)
     order = np.argsort(load / weights, kind="stable")
@@ -87,7 +96,16 @@ def _fill_few(amount: int, load: list[int]) -> list[int]:
 
 
 def water_fill_capped(amount: int, load: I64, cap: I64) -> I64:
-    """Give units one by one to the lowest load that is below its cap, computed in one step."""
+    """Give units one by one to the lowest load that is below its cap, computed in one step.
+
+    Args:
+        amount: number of units; what exceeds the caps is not given.
+        load: units that each member has already, shape (M,).
+        cap: largest load of each member, at least its `load`, shape (M,).
+
+    Returns:
+        The units that each member gets, shape (M,).
+    """
     room = cap - load
     if amount >= int(room.sum()):
         return room
@@ -129,6 +147,12 @@ Parents = tuple[I64, I64]
 def reach(start: int, given: I64, allowed: Bools, alive: Bools) -> tuple[Bools, Parents]:
     """Find every member that a chain of hand-overs leads to.
 
+    Args:
+        start: the member that gives the first partition.
+        given: partitions of each kind that each member has, shape (M, K).
+        allowed: which members may read which kind, shape (M, K).
+        alive: the members that may be reached, shape (M,).
+
     Returns:
         Reached members, shape (M,), including the start; the kind through which each member was reached, and the
         member from which each kind was taken.
@@ -150,7 +174,7 @@ def reach(start: int, given: I64, allowed: Bools, alive: Bools) -> tuple[Bools, 
 
 
 def trace(start: int, end: int, parents: Parents) -> Chain:
-    """List the hand-overs from start to end."""
+    """List the hand-overs from start to end, each as giver, kind and taker; `parents` are those of `reach`."""
     by_kind, by_member = parents
     chain: Chain = []
     while end != start:
@@ -162,7 +186,7 @@ def trace(start: int, end: int, parents: Parents) -> Chain:
 
 
 def apply_chain(given: I64, chain: Chain) -> None:
-    """Hand over one partition along the chain."""
+    """Hand over one partition along the chain: changes `given`, partitions by member and kind, shape (M, K)."""
     for before, kind, after in chain:
         given[before, kind] -= 1
         given[after, kind] += 1

@@ -18,7 +18,7 @@ _OFF: Final = 1 << 24
 _NEVER: Final = 1 << 50
 _FIRST_ROUNDS: Final = 4  # most cycles are short: each of these rounds searches for cycles, later rounds only sometimes
 ROUNDS: Final = 2_000
-"""Most rounds of cancelling: bounds the work of a leader while its heartbeats wait; no test reaches it."""
+"""Maximum number of rounds of cancelling: bounds the work of a leader while its heartbeats wait; no test reaches it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ def _cycles(via: I64, from_member: I64, from_swap: I64, kinds: int) -> list[list
     before = from_kind_or_swap[via]  # via == -1 reads the last entry
     far = before.copy()
     for _ in range(max(1, len(via)).bit_length() + 1):
-        if far.max(initial=-1) < 0:  # every way has an end
+        if far.max(initial=-1) < 0:  # every parent chain ends
             return []
         far = np.where(far >= 0, far[far], -1)
     found, seen = [], set()

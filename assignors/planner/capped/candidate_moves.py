@@ -22,7 +22,7 @@ _WIDE: Final = 4  # fullest members of a step that finds many hand-overs
 class CandidateMoves:
     """Hand-overs, one per row, with the topic given in exchange (`back`; -1 for none).
 
-    `alike` is the number of hand-overs for which a row stands.
+    `alike` is the number of equivalent hand-overs that a row represents.
     """
 
     topic: I64
@@ -90,7 +90,13 @@ def extremes(state: SearchState) -> tuple[I64, I64]:
 
 
 def gifts(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
-    """Return pieces that the fullest can give to any member, and that the emptiest can take from any."""
+    """Return pieces that the fullest can give to any member, and that the emptiest can take from any.
+
+    Args:
+        state: the members and their pieces.
+        full: numbers of the fullest members.
+        empty: numbers of the emptiest members.
+    """
     given = _given(state, full)
     if not empty.size:
         return given
@@ -120,12 +126,12 @@ def _taken(state: SearchState, takers: I64) -> CandidateMoves:
 
 
 def _first_of_alike(state: SearchState, may: Bools, known: Bools, takers: I64) -> I64:
-    """Return for how many takers each one stands: the first of those that are alike for all of them.
+    """Return how many equivalent takers each taker represents; the first of each set represents the set.
 
     Args:
         state: the members.
         may: which takers subscribe to the topic of each row, shape (R, N).
-        known: which takers hold or claim partitions of it, shape (R, N); each of these stands for itself.
+        known: which takers hold or claim partitions of it, shape (R, N); each of these represents itself.
         takers: the members of the columns, shape (N,).
 
     Returns:
@@ -144,7 +150,13 @@ def _first_of_alike(state: SearchState, may: Bools, known: Bools, takers: I64) -
 
 
 def swaps(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
-    """Return whole pieces that the fullest can exchange with the least loaded, the emptiest with the most loaded."""
+    """Return whole pieces that the fullest can exchange with the least loaded, the emptiest with the most loaded.
+
+    Args:
+        state: the members and their pieces.
+        full: numbers of the fullest members.
+        empty: numbers of the emptiest members.
+    """
     order = np.argsort(state.load / state.weights, kind="stable")
     low, high = order[:_TRIES], order[::-1][:_TRIES]
     one, two = _exchanges(state, full[:_FEW], low), _exchanges(state, high, empty[:_FEW])
@@ -173,7 +185,13 @@ def _exchanges(state: SearchState, givers: I64, takers: I64) -> tuple[I64, I64, 
 
 
 def limit_counts(state: SearchState, moves: CandidateMoves, wanted: I64) -> CandidateMoves:
-    """Limit counts to `wanted` if the taker already reads the topic, or the cap allows one more reader."""
+    """Limit counts to `wanted` if the taker already reads the topic, or the cap allows one more reader.
+
+    Args:
+        state: the members and their pieces.
+        moves: R hand-overs; those with an exchange keep their counts.
+        wanted: partitions to hand over by each row, shape (R,); below 1 counts as 1.
+    """
     divisible = state.pieces[moves.topic, moves.taker] > 0
     divisible |= state.readers[moves.topic] < state.caps[moves.topic]
     count = np.where(divisible & (moves.back < 0), np.minimum(np.maximum(wanted, 1), moves.count), moves.count)

@@ -16,7 +16,7 @@ from assignors.planner.place_unowned import Scores
 from assignors.planner.rack_locality import Racks
 
 WORK = 60_000
-"""Most steps of the dynamic programme, about 100 ms; larger groups are planned by `reader_choice`."""
+"""Maximum number of steps of the dynamic programme, about 100 ms; larger groups are planned by `reader_choice`."""
 
 Cost = tuple[int, int, int, int]
 Loads = tuple[int, ...]
@@ -39,6 +39,13 @@ def is_small(problem: Problem) -> bool:
 
 def exact_plan(problem: Problem, racks: Racks, caps: I32, epsilon: float, scores: Scores) -> I32:
     """Find the best plan.
+
+    Args:
+        problem: a group for which `is_small` is true.
+        racks: which members are off which partition's racks.
+        caps: maximum number of different members of each topic, shape (T,).
+        epsilon: allowed distance from the fair share.
+        scores: preferences among members; a higher one first.
 
     Returns:
         Owner of each partition, shape (P,).

@@ -6,7 +6,7 @@ divided evenly among its own readers, until the topics that are left give the ot
 next topic would. No plan has a load vector that is smaller, compared from the highest load down, because it would put
 fewer partitions on that many members than these topics have.
 
-Such a plan need not exist: the loads are proven to be the fairest where a plan has them.
+A plan with these loads may not exist. If a plan has them, they are proven to be the fairest.
 """
 
 import numpy as np
@@ -19,7 +19,8 @@ def fairest_capped_loads(sizes: I64, readers: I64, members: int) -> I64:
 
     Args:
         sizes: partitions of each topic, shape (T,).
-        readers: most members that may read each of them, at least 1 for a topic with partitions, shape (T,).
+        readers: maximum number of members that may read each of them, at least 1 for a topic with partitions,
+            shape (T,).
         members: number of all members.
 
     Returns:

@@ -6,7 +6,7 @@ cap allows is open to a member only if a reader leaves and gives its whole piece
 itself. Single hand-overs of `local_search` do not see this; here the choice of the piece counts how far the partitions
 that replace it must come.
 
-In each step the member that lacks most receives a partition by a chain, or a reader's whole piece, whichever costs
+In each step the member that lacks the most receives a partition by a chain, or a reader's whole piece, whichever costs
 fewer further hand-overs for each partition that it gets in this way. When no member lacks partitions, those above their
 bounds give theirs by chains.
 """

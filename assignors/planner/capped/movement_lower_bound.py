@@ -28,7 +28,7 @@ def least_moves(owned: I64, sizes: I64, caps: I32, band: Band, weights: F64) -> 
     Args:
         owned: valid claims, shape (T, M).
         sizes: partitions of each topic, shape (T,).
-        caps: most distinct members of each topic, shape (T,).
+        caps: maximum number of different members of each topic, shape (T,).
         band: bounds of the loads.
         weights: of the members, shape (M,).
     """
@@ -84,7 +84,7 @@ def _in_whole_topics(band: Band, sizes: I64, whole: I64) -> Band:
 
 
 def _most_kept(claims: I64, whole: I64, high: int) -> int:
-    """Return the most claims that a member can keep within its bound."""
+    """Return the largest number of claims that a member can keep within its bound."""
     sums = _sums(claims[whole & (claims > 0)].tolist(), int(claims[~whole].sum()), int(claims.sum()))
     return _last(sums, high)
 

@@ -21,7 +21,7 @@ import numpy as np
 from assignors.planner.input_arrays import I32, I64
 from assignors.planner.load_bounds import Band
 
-_CHOICES: Final = 200  # of owners that leave a topic; if there are more, the best of all of them is assumed
+_CHOICES: Final = 200  # sets of owners that leave a topic; if there are more, the cheapest of all is assumed
 
 Offers = tuple[tuple[int, int], ...]
 """Excesses of the owners of a topic, with the partitions that the newcomer gets for each."""
@@ -33,7 +33,7 @@ def newcomer_moves(owned: I64, sizes: I64, caps: I32, band: Band) -> int:
     Args:
         owned: valid claims, shape (T, M).
         sizes: partitions of each topic, shape (T,).
-        caps: most distinct members of each topic, shape (T,).
+        caps: maximum number of different members of each topic, shape (T,).
         band: bounds of the loads.
     """
     surplus = owned.sum(axis=0) - band.low
@@ -84,7 +84,7 @@ def _offers(owners: tuple[tuple[int, int], ...], left: int, cap: int) -> Offers:
     Args:
         owners: piece of each owner, and how much of it the owner can lose without an excess.
         left: partitions of the topic that the newcomer does not own.
-        cap: most readers.
+        cap: maximum number of readers.
     """
     excesses = [piece - spare for piece, spare in owners]
     gone = max(0, len(owners) + 1 - cap)

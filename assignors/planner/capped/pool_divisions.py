@@ -9,7 +9,7 @@ import numpy as np
 
 from assignors.planner.input_arrays import I64, Bools
 
-_DIVISIONS: Final = 100  # of one topic; if there are more, only those close to the present one are tried
+_DIVISIONS: Final = 100  # of one topic; if there are more, only those close to the current one are tried
 _SHIFT: Final = 2
 
 
@@ -18,7 +18,7 @@ def divisions(now: I64, most: int) -> tuple[I64, bool]:
 
     Args:
         now: partitions of each member, shape (G,).
-        most: most readers.
+        most: maximum number of readers.
 
     Returns:
         Counts of each member, shape (D, G), and whether these are all ways.
@@ -38,7 +38,7 @@ def off_rack(sets: I64, off: Bools, others: Bools, theirs: int, counts: I64) -> 
     Args:
         sets: partitions of the topic by rack set, shape (K,).
         off: which members of the pool are outside which rack set, shape (K, G).
-        others: the same of the readers outside the pool, shape (K, R).
+        others: the same for readers outside the pool, shape (K, R).
         theirs: partitions of these readers.
         counts: partitions of each member of the pool, shape (D, G).
     """

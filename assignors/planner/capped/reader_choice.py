@@ -47,7 +47,7 @@ def choose_readers(  # noqa: PLR0913, PLR0917
     Args:
         problem: what is planned.
         racks: which members are local to which partitions.
-        caps: most distinct members of each topic, shape (T,).
+        caps: maximum number of different members of each topic, shape (T,).
         cap_binds: topics whose cap is below their size and the number of possible readers, shape (T,).
         band: loads of a balanced plan.
         scores: preference of the members for a topic.

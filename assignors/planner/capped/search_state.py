@@ -21,8 +21,8 @@ class SearchState:
     Attributes:
         weights: of the members, shape (M,).
         band: bounds of the loads.
-        caps: most distinct members of each topic, shape (T,). Topics without a cap share the row of the first of them
-            that the same members read; their other rows are empty.
+        caps: maximum number of different members of each topic, shape (T,). Topics without a cap share the row of the
+            first of them that the same members read; their other rows are empty.
         may: which members subscribe to which topic, shape (T, M).
         owned: valid claims, shape (T, M).
         pieces: partitions of each topic on each member, shape (T, M).
@@ -72,7 +72,7 @@ class SearchState:
         return topics, readers
 
     def take(self, topic: int, takers: I64, counts: I64) -> None:
-        """Give partitions without an owner to these members."""
+        """Give partitions without an owner to these members: `counts` to each of `takers`, shape (N,)."""
         before = np.maximum(self.owned[topic] - self.pieces[topic], 0).sum()
         self.pieces[topic, takers] += counts
         self.load[takers] += counts
@@ -91,7 +91,7 @@ class SearchState:
             self.load[member] += more
 
     def put(self, topic: int, members: I64, counts: I64) -> None:
-        """Set the number of partitions of these members; the sum stays the same."""
+        """Set the numbers of partitions, `counts`, of these members, shape (N,); the sum stays the same."""
         before = np.maximum(self.owned[topic] - self.pieces[topic], 0).sum()
         self.load[members] += counts - self.pieces[topic, members]
         self.pieces[topic, members] = counts

@@ -27,7 +27,7 @@ _FEWEST_ROUNDS: Final = 10
 _PATIENCE: Final = 10  # rounds without a better bound, after which steps get half as long
 _STEP: Final = 1.5
 _WORK: Final = 100_000_000
-"""Most cells of the members' tables in all rounds, about a second."""
+"""Maximum number of cells of the members' tables in all rounds, about a second."""
 _NEVER: Final = -1e15
 _NOISE: Final = 1e-6
 

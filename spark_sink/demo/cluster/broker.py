@@ -16,7 +16,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStatus:
-    """The present state of a broker."""
+    """The current state of a broker."""
 
     broker: Broker
     pid: int | None

@@ -138,7 +138,7 @@ class Cluster:
             raise ClusterError(f"no cluster in {directory}: start one with `{_command('up', directory)}`") from error
         except OSError as error:
             raise ClusterError(
-                f"{directory} is no folder of a cluster ({error.strerror}): name another with --dir"
+                f"{directory} is not the folder of a cluster ({error.strerror}): name another with --dir"
             ) from error
         except (KeyError, TypeError, ValueError) as error:
             raise ClusterError(f"{directory / 'cluster.json'} cannot be read: remove {directory}") from error
@@ -149,7 +149,7 @@ class Cluster:
         return ",".join(f"127.0.0.1:{b.port}" for b in self.brokers)
 
     def status(self) -> list[BrokerStatus]:
-        """Return the present state of every broker, in id order."""
+        """Return the current state of every broker, in id order."""
         found = []
         for broker in self.brokers:
             identity = self.processes.get(broker.id)
@@ -168,7 +168,11 @@ class Cluster:
         return self.directory / f"broker-{broker_id}.log"
 
     def kill(self, broker_id: int, signal_number: int = signal.SIGKILL) -> None:
-        """Send a signal to one broker: SIGKILL, with a wait for its end; SIGSTOP and SIGCONT pause and resume it."""
+        """Send a signal to one broker: SIGKILL, with a wait for its end; SIGSTOP and SIGCONT pause and resume it.
+
+        Raises:
+            ClusterError: there is no such broker, or it is not running.
+        """
         identity = self.processes.get(self._broker(broker_id).id)
         if identity is None or identity.find() is None:
             raise ClusterError(f"broker {broker_id} is not running")
@@ -178,7 +182,11 @@ class Cluster:
             identity.send(signal_number)
 
     def start(self, broker_id: int, timeout_s: float = 60.0) -> None:
-        """Start a killed broker on its old port and data, and wait until it serves."""
+        """Start a killed broker on its old port and data, and wait until it serves.
+
+        Raises:
+            ClusterError: there is no such broker, it runs already, its port is taken, or it does not serve in time.
+        """
         broker = self._broker(broker_id)
         identity = self.processes.get(broker_id)
         if identity is not None and identity.find() is not None:

@@ -60,5 +60,5 @@ def _extent(mark: Mark, *, leftwards: bool) -> tuple[float, float]:
 def _spans(marks: Sequence[Mark], leftwards: Sequence[bool], label: int, line: int) -> bool:
     """Return whether a label spans the line of another event; of two at the same place, the first spans."""
     begin, end = _extent(marks[label], leftwards=leftwards[label])
-    beside = line < label if leftwards[label] else line > label
-    return beside and begin <= marks[line].x <= end
+    on_its_side = line < label if leftwards[label] else line > label
+    return on_its_side and begin <= marks[line].x <= end

@@ -47,7 +47,7 @@ def drawing(name: str) -> Iterator[None]:
         "ytick.color": MUTED,
     }
     with mpl.rc_context(settings), warnings.catch_warnings():
-        # The page's fonts draw the text, so a glyph that Matplotlib's font lacks is no problem.
+        # The page's fonts draw the text, so a glyph that Matplotlib's font lacks is not a problem.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 

@@ -42,7 +42,7 @@ class Wanted:
     Attributes:
         key: the partition.
         offset: of the first record.
-        most: bytes; the first partition of a request gets a whole batch also if that is larger.
+        most: maximum number of bytes; the first partition of a request gets a whole batch even if that is larger.
         epoch: of the leader; a broker that knows of a newer one refuses (KIP-320). -1 if it is not known.
     """
 
@@ -118,9 +118,9 @@ def fetch_request(  # noqa: PLR0913 -- fields of the request
     Args:
         correlation: number of the request.
         client: `client.id`.
-        wanted: partitions of one broker, in the order in which it looks at them.
+        wanted: partitions of one broker, in the order in which the broker serves them.
         wait_ms: the broker's longest wait for a first byte.
-        most: bytes of the response.
+        most: maximum number of bytes of the response.
         committed: leave out records of open transactions.
         rack: `client.rack`, empty for none.
         ids: of all these topics, for version 13.

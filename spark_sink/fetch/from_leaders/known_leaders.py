@@ -15,7 +15,7 @@ _MOST_KEPT: Final = 8  # queries of one process with different properties
 
 
 class Lead(NamedTuple):
-    """What a broker has said of itself: that it led a partition of the topic with this id, in this epoch (KIP-320)."""
+    """What a broker has reported about itself: it led a partition of this topic id, in this epoch (KIP-320)."""
 
     broker: int
     epoch: int
@@ -24,7 +24,7 @@ class Lead(NamedTuple):
 
 
 class KnownLeaders:
-    """Connections, and what the brokers at their other ends have said of themselves; used by one task at a time.
+    """Connections, and what the connected brokers have reported about themselves; used by one task at a time.
 
     Contract:
     * A broker without an open connection is not known: another one may have its address by now, also one of another

@@ -49,7 +49,7 @@ class LeaderConnection:
         try:
             self._socket = socket.create_connection(address, timeout_s)
         except UnicodeError as error:  # a label of the name is empty or too long
-            raise OSError(f"{address[0]!r} is no name of a server") from error
+            raise OSError(f"{address[0]!r} is not a valid host name") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._number = 0
         self.by_id: bool | None = None

@@ -124,7 +124,7 @@ class LeaderFetching:
         """Return topics with their ids (KIP-516), as each broker that their records came from has them.
 
         Topics that were read by id have this id. For the others each broker is asked for the ids that it has now: it
-        knows those of its own logs, also if it is cut off from other brokers. Topics that are unknown now, or had no id
+        knows those of its own logs, even if it is cut off from other brokers. Topics that are unknown now, or had no id
         in the plan, are left out.
 
         Raises:

@@ -62,7 +62,11 @@ class FieldReader:
         self.at = 0
 
     def skip(self, size: int) -> None:
-        """Pass these bytes over."""
+        """Skip these bytes.
+
+        Raises:
+            WireError: the response is shorter.
+        """
         if size < 0 or self.at + size > len(self._content):
             raise WireError("a response ends too early")
         self.at += size
@@ -89,7 +93,11 @@ class FieldReader:
         """Skip nothing: only the compact form has tags."""
 
     def text(self) -> str:
-        """A text, empty for a null."""
+        """Take a text, empty for a null.
+
+        Raises:
+            WireError: it is not UTF-8, or the response is shorter.
+        """
         try:
             return self.take(self._text_size()).decode()
         except UnicodeDecodeError as error:

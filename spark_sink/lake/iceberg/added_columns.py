@@ -71,7 +71,7 @@ def refuse_ambiguous(name: str, columns: pa.Schema) -> None:
 
 
 def _distinct(columns: Iterable[pa.Field], names: Iterable[str]) -> list[pa.Field]:
-    """Return the columns whose fields, with those in them, have full names that no other field has."""
+    """Return the columns whose fields, nested ones included, have unique full names."""
     taken = {one.lower() for one in names}
     found = []
     for one in columns:

@@ -66,7 +66,7 @@ def entry(name: str, file: DataFile, metadata: "TableMetadata") -> "Entry":
     if spec != metadata.default_spec_id:
         raise SchemaError(
             f"{name}: the partitioning changed after the files of this batch were written; nothing was committed. "
-            "Start the query again: it writes the batch with the present partitioning"
+            "Start the query again: it writes the batch with the current partitioning"
         )
     stats, schema = json.loads(file.stats), metadata.schema()
     _refuse_other_ids(name, stats[_IDS], schema)
@@ -96,7 +96,7 @@ def _refuse_other_ids(name: str, ids: Mapping[str, Sequence[int]], schema: "Sche
         if now.get(column) != number or any(schema.find_column_name(one) is None for one in nested):
             raise SchemaError(
                 f"{name}: column {column!r} or a field in it was dropped or renamed after the files of this batch were "
-                "written; nothing was committed. Start the query again: it writes the batch with the present columns"
+                "written; nothing was committed. Start the query again: it writes the batch with the current columns"
             )
 
 

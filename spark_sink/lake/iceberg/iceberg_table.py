@@ -172,7 +172,9 @@ class IcebergTable:
                 continue
             self._refuse_other_partitioning(table)
             return IcebergLanding(table, schema, self._settings.layout)
-        raise TableError(f"{self.name}: the table was created or changed and is gone again; does someone delete it?")
+        raise TableError(
+            f"{self.name}: the table was created or changed and is gone again; is another program deleting it?"
+        )
 
     def add_columns(self, columns: pa.Schema) -> None:
         """Add columns that the table lacks and can have; no error if other writers were faster, or the catalog refused.

@@ -53,7 +53,7 @@ def refuse_other_past(name: str, metadata: "TableMetadata", state: State) -> Non
 def refuse_lost_positions(name: str, metadata: "TableMetadata", state: State) -> None:
     """Refuse a table whose newest positions are not in its property; the table may be rolled back.
 
-    Of a table that was rolled back, all snapshots count: one that is no ancestor stored the newest positions.
+    Of a table that was rolled back, all snapshots count: one that is not an ancestor stored the newest positions.
 
     Raises:
         TableError: the property with the positions was removed, or is that of an earlier commit.

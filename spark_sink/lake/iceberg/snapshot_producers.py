@@ -57,7 +57,7 @@ class _SortedManifests(_ManifestMergeManager[_FastAppendFiles]):
 
 
 def _partition(entry: ManifestEntry) -> tuple[tuple[bool, Any], ...]:
-    """Return the values of a file's partition, comparable also where one of them is null."""
+    """Return the values of a file's partition, comparable even if one of them is null."""
     found = entry.data_file.partition
     return tuple((found[at] is not None, found[at]) for at in range(len(found)))
 

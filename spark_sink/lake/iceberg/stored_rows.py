@@ -106,9 +106,12 @@ class StoredTable:
 
 
 def open_to_read_later(address: str, storage: Storage) -> StoredTable | None:
-    """Open a table whose rows may be read long after; arguments and errors as those of `open_stored`.
+    """Open a table whose rows may be read long after; arguments and errors are those of `open_stored`.
 
     Agents delete the list of the manifests when they expire a snapshot. They delete no manifest and no data file.
+
+    Raises:
+        TableError: also if the snapshots expired each time before they could be read.
     """
     gone: FileNotFoundError | None = None
     for _ in range(_ATTEMPTS):

@@ -61,7 +61,7 @@ class HttpServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Close old connections, twice a second: a client that sends single bytes would keep its thread for ever."""
+        """Close old connections, twice a second: a client that sends single bytes would keep its thread forever."""
         with self._changing:
             for request, since in self._open.items():
                 if time.monotonic() - since < _SLOW_S:

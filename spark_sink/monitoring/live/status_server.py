@@ -23,7 +23,7 @@ class LiveServer(Serving):
     | path | content |
     |---|---|
     | `/` | the page |
-    | `/status.json` | the present status |
+    | `/status.json` | the current status |
     | `/fleet` | the page of the whole fleet |
     | `/fleet.json` | its topics, readers, lag and rates |
     | `/metrics` | metrics for Prometheus |

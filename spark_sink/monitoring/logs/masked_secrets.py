@@ -10,7 +10,7 @@ _NAME: Final = re.compile(
     r"(?i)secret|password|passwd|token$|access[._-]?key|account[._-]?key|credential|user[._-]?info|jaas|private[._-]?key"
     r"|sas[._-]?key|key[._-]pem|api[._-]?key|master[._-]?key|customer[._-]?key"
 )
-# `user:password@` of an address, also where the password has a slash or a colon.
+# `user:password@` of an address, even if the password has a slash or a colon.
 _IN_ADDRESS: Final = re.compile(r"(?<![\w+.-])(\w[\w+.-]{0,20}://)[^\s@'\"]*:[^\s'\"]*@")
 _ASSIGNED: Final = re.compile(
     r"(?i)((?:password|secret)['\"]?=\s*|(?:password|secret)['\"]:\s*|[?&]sig=|\bbearer )"

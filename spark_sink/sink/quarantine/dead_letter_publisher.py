@@ -156,16 +156,16 @@ class DeadLetters:
         letters = [letter(row, self._group) for row in rows]
         stubs: set[int] = set()
         while refused := self._send(letters, ends):
-            alone = {number for number in refused if wire_bytes(letters[number]) >= self._batch_bytes}
-            if not alone:
+            too_large = {number for number in refused if wire_bytes(letters[number]) >= self._batch_bytes}
+            if not too_large:
                 self._use_smaller_batches()
                 return None
-            if repeated := alone & stubs:
+            if repeated := too_large & stubs:
                 place = letters[min(repeated)].place
                 raise DeadLetterError(
                     f"topic {self._topic!r}: {place} is too large, also without its value: {_TOO_LARGE}"
                 )
-            large = self._as_large(letters, alone)
+            large = self._as_large(letters, too_large)
             for number in large:
                 letters[number] = stub(rows[number], self._group, quarantine)
             stubs |= large

@@ -92,9 +92,9 @@ def refuse_ahead(table: Table, quarantine: Table) -> Mapping[TopicPartition, int
         if at > known.get(key, 0):
             raise TableError(
                 f"{quarantine.name}: it has records of {key.topic}/{key.partition} up to offset {at}, and "
-                f"its table has come to {known.get(key, 0)} only; nothing was written. Was the table restored, "
+                f"its table's position is {known.get(key, 0)}; nothing was written. Was the table restored, "
                 f"deleted or copied without its quarantine? `azimuth rewind {table.name} --apply` takes out the "
-                "records that the table has not come to"
+                "records that the table has not reached"
             )
     return known
 
@@ -157,7 +157,9 @@ def _look(quarantine: Table) -> Snapshot:
         snapshot = quarantine.refresh()
     refuse_other_table(quarantine.name, snapshot)
     if snapshot is None:
-        raise TableError(f"{quarantine.name}: the quarantine was created and is gone again; does someone delete it?")
+        raise TableError(
+            f"{quarantine.name}: the quarantine was created and is gone again; is another program deleting it?"
+        )
     return snapshot
 
 

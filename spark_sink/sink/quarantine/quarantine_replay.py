@@ -75,7 +75,7 @@ def as_is(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     strange = [name for name in schema.names if name not in SCHEMA.names]
     if strange:
         raise SchemaError(
-            f"the table has the column {strange[0]!r}, which a record in quarantine has not; "
+            f"the table has the column {strange[0]!r}, which a quarantined record does not have; "
             "name the function that decodes it with --repair module:function"
         )
     return rows.select(schema.names).cast(schema)
@@ -223,19 +223,19 @@ def _refuse_columns(good: pa.Table, schema: pa.Schema) -> None:
     """Refuse a column that neither table nor quarantine has: its values would be lost without a message."""
     if strange := [name for name in good.column_names if name not in {*schema.names, *SCHEMA.names}]:
         raise SchemaError(
-            f"the repair handed on the column {strange[0]!r}, which the table lacks; it has {', '.join(schema.names)}"
+            f"the repair returned the column {strange[0]!r}, which the table lacks; it has {', '.join(schema.names)}"
         )
 
 
 def _refuse_strangers(good: pa.Table, asked: pa.Table) -> None:
     missing = [name for name in _KEYS if name not in good.column_names]
     if missing:
-        raise SchemaError(f"the repair handed on rows without the column {missing[0]!r}")
+        raise SchemaError(f"the repair returned rows without the column {missing[0]!r}")
     allowed = set(_keys(asked))
     for topic, partition, offset in _keys(good):
         if (topic, partition, offset) not in allowed:
             raise TableError(
-                f"the repair handed on {topic}/{partition} offset {offset}, which was not among its records, or which "
-                "it handed on before"
+                f"the repair returned {topic}/{partition} offset {offset}, which was not among its records, or which "
+                "it returned before"
             )
         allowed.remove((topic, partition, offset))

@@ -26,7 +26,7 @@ from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog, lines_of
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.positions import rewound
 from spark_sink.lake.table_storage import Storage, is_delta_table
-from spark_sink.sink.rewind.rewind_commit import KIND, NOTE, commit
+from spark_sink.sink.rewind.rewind_commit import KIND, NOTE, commit_positions
 
 _ATTEMPTS = 5
 
@@ -144,7 +144,7 @@ def put_back(uri: str, group: str, storage: Storage | None) -> None:
             continue
         # The mark goes onto exactly the version that was compared: it must resolve no RESTORE that came after it.
         if taken.whole:
-            commit(handle, {rewound(group): handle.version()}, NOTE, list(taken.added.values()))
+            commit_positions(handle, {rewound(group): handle.version()}, NOTE, list(taken.added.values()))
             return
         assert taken.before is not None  # noqa: S101 -- else the quarantine is whole
         try:

@@ -99,7 +99,7 @@ class _Past:
         lineage: the version at which those commits end.
         rewound: a rewind is among the commits that made the rows: since then, the quarantine fits them.
         floors: the lowest offset that an undone rewind has removed, by partition.
-        reached: begin of the rows that the commits seen so far have made.
+        reached: first offset of the rows that the commits seen so far have written.
         files: that these commits name, with the end of their records.
     """
 

@@ -70,8 +70,8 @@ def rewind(
         Partitions whose position changes.
 
     Raises:
-        TableError: the table cannot be read, it is a quarantine or its quarantine is none, or another
-            writer committed in between.
+        TableError: the table cannot be read, it is a quarantine, the table at its quarantine's address is not one,
+            or another writer committed in between.
     """
     refuse_quarantine("rewind", table, storage)
     if is_iceberg(table):
@@ -121,7 +121,7 @@ def rewind(
 
 
 def _group(uri: str, kept: Mapping[str, int], group: str | None, storage: Storage | None) -> str:
-    """Return the group; of a table that was recreated, which has none yet, that of the quarantine that stayed."""
+    """Return the group. A recreated table has none yet; its quarantine, which was kept, has it."""
     known, address = groups(kept), quarantine_of(uri)
     if not known and is_delta_table(address, storage):
         known = groups(TransactionLog(address, storage).refresh())

@@ -187,8 +187,8 @@ def _end(  # noqa: PLR0913, PLR0917 -- each says something of one partition
 ) -> int:
     """Return the position that belongs to the rows of a partition.
 
-    It is that of the time of the rows. If that is not known, or the quarantine lost records below it since, it is the
-    end of the rows, or of the bad records that follow them without a gap: these need not be read again.
+    It is the position that was stored with these rows. If that is not known, or the quarantine lost records below it
+    since, it is the end of the rows, or of the bad records that follow them without a gap: these are not read again.
     """
     before = state.positions[key]
     end = max((end for _, end in rows[key]), default=0) if key in rows else state.beginnings.get(key, before)

@@ -1,7 +1,7 @@
 """Positions that belong to the rows of a table after a RESTORE: those of the version that it brought back.
 
 A position is not always the offset after the last row: the newest records of a partition may be in the quarantine.
-With the position of the version that came back they stay there, also if Kafka no longer has them.
+With the position of the version that came back they stay there, even if Kafka no longer has them.
 """
 
 import math

@@ -36,10 +36,10 @@ def set_numbers(
     if not numbers and log.restored <= log.transactions.get(rewound(group), -1):
         return
     note = {**NOTE, CHANGED: [[*key, at] for key, at in sorted((changed or {}).items())]}
-    commit(handle, {**numbers, rewound(group): handle.version()}, note)
+    commit_positions(handle, {**numbers, rewound(group): handle.version()}, note)
 
 
-def commit(
+def commit_positions(
     handle: DeltaTable, numbers: Mapping[str, int], note: Mapping[str, object], files: Sequence[AddAction] = ()
 ) -> None:
     """Commit application transactions and files on top of the version that was read.

@@ -15,7 +15,7 @@ from hive_metastore.ttypes import ShowLocksRequest, UnlockRequest
 
 from spark_sink import positions
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.agent.sink_checks import questions
+from spark_sink.agent.sink_checks import planned_checks
 from spark_sink.checks import Finding, State, run
 from spark_sink.cli import main
 from spark_sink.errors import TableError
@@ -45,7 +45,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
 
 @pytest.fixture
 def metastore(running: Metastore) -> Iterator[Metastore]:
-    """A metastore that runs at the begin and at the end of a test."""
+    """A metastore that runs at the start and at the end of a test."""
     yield running
     if running.pid is None:
         running.start()
@@ -304,5 +304,5 @@ def _check(metastore: Metastore, address: str) -> Finding:
             "agent": "a",
         }
     )
-    (found,) = run([one for one in questions(settings) if one.subject == "table"], limit_s=90)
+    (found,) = run([one for one in planned_checks(settings) if one.subject == "table"], limit_s=90)
     return found

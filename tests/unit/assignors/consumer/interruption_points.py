@@ -18,7 +18,7 @@ class Interruption(BaseException):
 class Interrupter:
     """Raises once, at the nth point of one thread's call.
 
-    The points are the begin of each function in Python, the end of each call of a function or class in C, and the end
+    The points are the start of each function in Python, the end of each call of a function or class in C, and the end
     of a loop's round. A point after the return of a function in Python would be none.
 
     Args:
@@ -34,7 +34,7 @@ class Interrupter:
         self._in_c: dict[int, bool] = {}
         self._in_python: set[int] = set()
         self._codes: dict[CodeType, bytes] = {}
-        # Python 3.11 calls these without holding them: at the begin of a function it makes a frame first, which may
+        # Python 3.11 calls these without holding them: at the start of a function it makes a frame first, which may
         # collect garbage, whose traced callbacks may get here and end the tracing, with the last reference to them.
         self._held: Final = (self._begin, self._profile)
         self.raised_in = ""
@@ -85,7 +85,7 @@ class Interrupter:
     def _is_point(self, frame: FrameType) -> bool:
         before = self._before.get(id(frame))
         self._before[id(frame)] = frame.f_lasti
-        if before is None:  # after the begin of a function, which is traced before its first instruction
+        if before is None:  # after the start of a function, which is traced before its first instruction
             return True
         code = self._codes.setdefault(frame.f_code, frame.f_code.co_code)
         name = dis.opname[code[before]]

@@ -201,7 +201,7 @@ def test_a_signal_in_the_step_loses_no_record(
 
 
 def read_with_alarms(one: GroupConsumer, size: int, after_s: float) -> list[Message]:
-    """Read all records, with a signal a short time after the begin of each second call."""
+    """Read all records, with a signal a short time after the start of each second call."""
     found: list[Message] = []
     until = time.monotonic() + 60
     for number in itertools.count():

@@ -126,7 +126,7 @@ def test_an_agent_that_keeps_other_numbers_is_named_and_the_groups_decide(monkey
         one.step()
     old, new = workers_digest(NUMBERS[0]), workers_digest(NUMBERS[1])
     said = (
-        f"the present workers per topic differ: {new} on a, b, {old} on c; all hosts need the same workers.file, "
+        f"the current workers per topic differ: {new} on a, b, {old} on c; all hosts need the same workers.file, "
         "and all agents must reach the workers topic"
     )
     for one in agents:

@@ -12,7 +12,7 @@ from assignors.fleet import (
     declared_settings,
     settings_drift,
 )
-from assignors.fleet.kafka_membership import Candidate, Round, next_round
+from assignors.fleet.kafka_membership import Candidate, MembershipRound, next_round
 
 TOPICS = [FleetTopic("c", f"id-{n}", f"t{n}", "s") for n in range(40)]
 
@@ -46,7 +46,7 @@ def test_views_carry_settings_and_older_agents_stay_readable() -> None:
     assert View.of(view.value()) == view
     assert "settings" not in old.value()
     assert Agent.of({"id": "x", "settings": {}}).settings == (), "as Redis writes an empty list"
-    stripped = Round(view=View((Agent("new"), old), 7))  # what an older leader makes of it
+    stripped = MembershipRound(view=View((Agent("new"), old), 7))  # what an older leader makes of it
     made = next_round([Candidate(member=one.id, agent=one, process=one.id, last=stripped) for one in (new, old)])
     assert made.view.members == (new, old)
     assert decide(made.view, TOPICS).workers == decide(stripped.view, TOPICS).workers

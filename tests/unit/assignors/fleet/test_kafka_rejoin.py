@@ -9,7 +9,7 @@ import pytest
 
 from assignors.errors import MembershipError
 from assignors.fleet import Agent, KafkaMembers, Session, Standing, View, kafka_membership
-from assignors.fleet.kafka_membership import Round
+from assignors.fleet.kafka_membership import MembershipRound
 from assignors.fleet.topic_descriptions import Sighting
 from tests.unit.assignors.fleet.model_fleet import ModelAgent, Server
 
@@ -66,7 +66,7 @@ class World:
 
     def hear(self) -> None:
         """The join is answered."""
-        self.members._hear(Round(view=VIEW, owners={"a": self.members._process}))
+        self.members._hear(MembershipRound(view=VIEW, owners={"a": self.members._process}))
 
     def fail(self, *, fatal: bool = False) -> None:
         """The membership ends."""

@@ -11,15 +11,17 @@ from kafka.errors import CoordinatorNotAvailableError
 
 from assignors.errors import FleetError
 from assignors.fleet import Agent, Membership, RedisMembers, Session, Standing, StaticMembers, View, kafka_membership
-from assignors.fleet.kafka_membership import Candidate, KafkaMembers, Round, next_round
+from assignors.fleet.kafka_membership import Candidate, KafkaMembers, MembershipRound, next_round
 from assignors.fleet.membership_contract import StateCell
 from spark_sink.checks import ANSWER_S
 from spark_sink.checks.findings import LIMIT_S
 
 
-def candidate(member: str, agent: str, last: Round | None = None, process: str | None = None) -> Candidate:
+def candidate(member: str, agent: str, last: MembershipRound | None = None, process: str | None = None) -> Candidate:
     """A member of the group."""
-    return Candidate(member=member, agent=Agent(agent), process=process or f"p-{member}", last=last or Round())
+    return Candidate(
+        member=member, agent=Agent(agent), process=process or f"p-{member}", last=last or MembershipRound()
+    )
 
 
 def test_a_round_goes_on_from_the_newest_view_whoever_leads() -> None:
@@ -30,7 +32,7 @@ def test_a_round_goes_on_from_the_newest_view_whoever_leads() -> None:
     made = [next_round(order) for order in permutations(left)]
     assert all(one == made[0] for one in made)
     assert made[0].view == View((Agent("a"), Agent("c"), Agent("d")), 2, (Agent("b"),))
-    assert Round.decode(made[0].encode()) == made[0]
+    assert MembershipRound.decode(made[0].encode()) == made[0]
 
 
 def test_a_round_without_a_change_is_the_same_view() -> None:

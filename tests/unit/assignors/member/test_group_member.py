@@ -16,11 +16,11 @@ ALONE = {"group_id": "g", "bootstrap_servers": ["127.0.0.1:1"], "bootstrap_timeo
     ("config", "subscription", "said"),
     [
         pytest.param({}, {"topics": ["t"]}, "give group_id", id="no group"),
-        pytest.param({"group_id": "g"}, {}, "give the one or the other", id="nothing subscribed"),
-        pytest.param({"group_id": "g"}, {"topics": ["t"], "pattern": "t"}, "the one or the other", id="both"),
+        pytest.param({"group_id": "g"}, {}, "give either topics or pattern", id="nothing subscribed"),
+        pytest.param({"group_id": "g"}, {"topics": ["t"], "pattern": "t"}, "either topics or pattern", id="both"),
         pytest.param({"group_id": "g", "group.id": "g"}, {"topics": ["t"]}, "knows no group.id", id="unknown setting"),
         pytest.param({"group_id": "g"}, {"topics": "flights"}, "need a list of names", id="a text for topics"),
-        pytest.param({"group_id": "g"}, {"pattern": "("}, "no regular expression", id="no pattern"),
+        pytest.param({"group_id": "g"}, {"pattern": "("}, "not a regular expression", id="no pattern"),
     ],
 )
 def test_a_wrong_setting_is_named(config: dict[str, Any], subscription: dict[str, Any], said: str) -> None:

@@ -29,6 +29,6 @@ def test_a_redis_that_is_away_is_logged_once_and_stops_nothing(caplog: pytest.Lo
 def test_an_address_that_is_none_is_refused_without_its_parts(address: str) -> None:
     """In a sentence with the forms of addresses."""
     for kind in (WorkersNews, lambda url, topic: NewsListener(url, topic, lambda: None)):
-        with pytest.raises(ScalingFileError, match="is no address of Redis") as refused:
+        with pytest.raises(ScalingFileError, match="is not an address of Redis") as refused:
             kind(address, "t")
         assert "canary" not in str(refused.value)

@@ -53,7 +53,9 @@ def test_the_value_is_not_in_the_warning(caplog: pytest.LogCaptureFixture) -> No
     """It may be a password."""
     with caplog.at_level(logging.WARNING):
         warn_of_mistyped("AZIMUTH_FLEET_", FleetSettings.model_fields, {"AZIMUTH_FLEET_CAPCITY": "secret"})
-    assert "AZIMUTH_FLEET_CAPCITY is no setting and has no effect; did you mean AZIMUTH_FLEET_CAPACITY?" in caplog.text
+    assert (
+        "AZIMUTH_FLEET_CAPCITY is not a setting and has no effect; did you mean AZIMUTH_FLEET_CAPACITY?" in caplog.text
+    )
     assert "secret" not in caplog.text
 
 
@@ -74,4 +76,4 @@ def test_each_file_warns_when_it_is_read(
     monkeypatch.setenv(wrong, "x")
     with caplog.at_level(logging.WARNING), pytest.raises((OptionError, ScalingFileError)):
         load(file)
-    assert f"{wrong} is no setting" in caplog.text
+    assert f"{wrong} is not a setting" in caplog.text

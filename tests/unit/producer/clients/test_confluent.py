@@ -37,7 +37,7 @@ def test_configuration_may_come_as_keywords(mock: MockCluster) -> None:
         ("az-a", {"batch_bytes": 0}, "batch_bytes=0"),
         ("az-a", {"hold_s": float("nan")}, "hold_s=nan"),
         ("az-a", {"keys": {rb"logs\..*": "ignore"}}, "the pattern must be text, not bytes"),
-        ("az-a", {"keys": {"logs": ["ignore"]}}, "is no key mode"),
+        ("az-a", {"keys": {"logs": ["ignore"]}}, "is not a key mode"),
         ("az-a", {"fallback": 5}, "fallback=5, need a list of zones"),
         ("az-a", {"fallback": [b"az-b"]}, "need a list of zones as texts"),
         ("az-a", {"skew": 1.2}, "skew=1.2, need a SkewGuard"),

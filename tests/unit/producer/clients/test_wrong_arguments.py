@@ -22,7 +22,7 @@ LEAST = {"bootstrap.servers": "localhost:1", "client.rack": "az-a"}
         ({"rack": "az-a"}, "did you mean 'client.rack' of the configuration?"),
         ({"client_rack": "az-a"}, "did you mean 'client.rack' of the configuration?"),
         ({"keys": "local-hrw", "choose": "random"}, "choose replaces keys, give one of them"),
-        ({"keys": {"logs": "lokal"}}, "pattern 'logs': keys='lokal' is no key mode"),
+        ({"keys": {"logs": "lokal"}}, "pattern 'logs': keys='lokal' is not a key mode"),
     ],
 )
 def test_a_wrong_argument_names_the_right_one(given: dict[str, Any], said: str) -> None:

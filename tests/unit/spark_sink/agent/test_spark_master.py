@@ -55,9 +55,9 @@ def test_each_form_of_spark_is_accepted(text: str) -> None:
 )
 def test_another_text_is_refused_with_the_way_out(text: str, says: str) -> None:
     """Spark itself says it only in the trace of a JVM that ended."""
-    with pytest.raises(ValueError, match=re.escape(f"{text!r} is no master of Spark; {says}")):
+    with pytest.raises(ValueError, match=re.escape(f"{text!r} is not a master of Spark; {says}")):
         check_master(text)
-    with pytest.raises(ValueError, match=re.escape(f"spark.master: {text!r} is no master of Spark")):
+    with pytest.raises(ValueError, match=re.escape(f"spark.master: {text!r} is not a master of Spark")):
         check_configured_master({"spark.master": text})
 
 

@@ -180,7 +180,7 @@ FAULTS = [
     pytest.param(
         sink(topic=("--subscribe-pattern", "(")),
         "option 'subscribePattern': '('",
-        "is no regular expression: missing )",
+        "is not a regular expression: missing )",
         id="bad pattern",
     ),
     pytest.param(
@@ -392,7 +392,7 @@ class OneMember:
             "azimuth.workers on {servers}: there is no such topic; start `azimuth autoscale --apply`, which creates it",
         ),
         ("topics", "topcis", "b", "sources.home.topcis: unknown setting; did you mean 'topics'?"),
-        ('topics = ["flights"]', 'pattern = "("', "b", "source 'home': pattern '(' is no regular expression"),
+        ('topics = ["flights"]', 'pattern = "("', "b", "source 'home': pattern '(' is not a regular expression"),
         ("name =", "patern = 1\nname =", "b", "patern: unknown setting"),
         (
             'kind = "static", agents = [{{ id = "a" }}]',
@@ -517,7 +517,7 @@ FAULTS_OF_CLAIMS = [
     ),
     pytest.param(claims(topic="refused"), "topic refused on {servers}", "allow it READ", id="missing right"),
     pytest.param(
-        claims("--subscribe-pattern", "("), "pattern '(' is no regular expression", "missing )", id="bad pattern"
+        claims("--subscribe-pattern", "("), "pattern '(' is not a regular expression", "missing )", id="bad pattern"
     ),
     pytest.param(
         claims("--database", "postgresql://u:canary@127.0.0.1:1/x"),
@@ -540,7 +540,7 @@ FAULTS_OF_CLAIMS = [
     pytest.param(claims("--database", "oracle://u:canary@h/x"), "'oracle", "check --database", id="unknown database"),
     pytest.param(
         claims("--claims-table", "strange"),
-        "table 'strange' is no table of claims, it has no column ",
+        "table 'strange' is not a table of claims, it has no column ",
         "name another one; check --database and --claims-table",
         id="table of another program",
     ),

@@ -9,7 +9,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.agent.sink_checks import questions
+from spark_sink.agent.sink_checks import planned_checks
 from spark_sink.checks import Finding, State, check_table, run
 from spark_sink.fetch.raw_columns import arrow_schema
 from tests.table_kinds import catalog
@@ -32,7 +32,7 @@ def _asked(root: Path, more: Mapping[str, object]) -> Finding:
             **more,
         }
     )
-    (found,) = run([one for one in questions(settings) if one.subject == "table"], limit_s=90)
+    (found,) = run([one for one in planned_checks(settings) if one.subject == "table"], limit_s=90)
     return found
 
 

@@ -13,7 +13,7 @@ from assignors.errors import FleetError
 from assignors.fleet import FleetTopic, Sighting
 from assignors.scaling import WorkersRecord
 from spark_sink.claimed.job_loop import ClaimedIngest
-from spark_sink.claimed.job_parts import Parts
+from spark_sink.claimed.job_parts import JobParts
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.errors import FetchError, TableError
@@ -147,7 +147,7 @@ class Stage:
         told = ClaimedSettings(name="n", table="t", database=self.address, kafka={}, **given)
         claims = PartitionClaims(self.address, cluster="c", lease=lease, picking=picking)
         world = self.world
-        parts = Parts(
+        parts = JobParts(
             claims=claims,
             writer=world,
             logs=world,
@@ -307,12 +307,12 @@ def test_a_cluster_that_does_not_answer_is_tried_again(stage: Stage) -> None:
         raise FleetError("no broker answers")
 
     parts = job._parts
-    job._parts = Parts(
+    job._parts = JobParts(
         claims=parts.claims, writer=parts.writer, logs=parts.logs, topics=silent, fetch=parts.fetch, ids=parts.ids
     )
     assert job._try().claimed == 0
     assert job._problem == "no broker answers"
-    job._parts = Parts(
+    job._parts = JobParts(
         claims=parts.claims,
         writer=parts.writer,
         logs=parts.logs,

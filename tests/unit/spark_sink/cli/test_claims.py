@@ -18,7 +18,7 @@ RUN = ("run", "--group", "n", "--table", "t", "--database", "sqlite:///{tmp}/c.d
         (("status", "--database", "sqlite:///{tmp}/none.db", "--claims-table", "a b"), "table 'a b'"),
         (("status", "--database", "sqlite:///{tmp}/text"), "file is not a database"),
         (("status", "--database", "sqlite://"), "name a file"),
-        (("status", "--database", ""), "is no address of a database"),
+        (("status", "--database", ""), "is not the address of a database"),
         *(
             ((*RUN, "--subscribe", "a", flag, value), flag.removeprefix("--").replace("-", "_") + "=")
             for flag in ("--lease-s", "--partitions", "--records", "--worth-records", "--longest-s")
@@ -32,7 +32,7 @@ RUN = ("run", "--group", "n", "--table", "t", "--database", "sqlite:///{tmp}/c.d
         ((*RUN, "--subscribe", "a", "--claims-table", ""), "table ''"),
         ((*RUN, "--subscribe", "a", "--group", ""), "--group is empty"),
         ((*RUN, "--subscribe", "a", "--table", ""), "--table is empty"),
-        ((*RUN, "--subscribe", "a", "--database", "nonsense"), "'nonsense' is no address of a database"),
+        ((*RUN, "--subscribe", "a", "--database", "nonsense"), "'nonsense' is not the address of a database"),
         ((*RUN, "--subscribe", "a", "--owner", "o\0"), "owner="),
         ((*RUN, "--subscribe", "a", "--owner", ""), "--owner is empty"),
         ((*RUN, "--subscribe", "a", "--owner", " "), "--owner is empty"),

@@ -55,8 +55,8 @@ def test_the_columns_are_explained_below_the_table(
     [
         (["simulate", "--trace", "nope"], "nope"),
         (["simulate", "--policy", "nope", "--days", "0.01"], "nope"),
-        (["simulate", "--days", "0"], "no length"),
-        (["simulate", "--days", "inf"], "no length"),
+        (["simulate", "--days", "0"], "is not a valid length"),
+        (["simulate", "--days", "inf"], "is not a valid length"),
         (["simulate", "--days", "0.1", "--seed", "-1"], "seed=-1"),
         (["simulate", "--days", "0.1", "--slo-s", "inf"], "--slo-s"),
         (["simulate", "--days", "0.1", "--slo-s", "1"], "slo_s=1 is not above rebalance_s"),

@@ -127,7 +127,7 @@ def test_doubles_name_the_command_that_removes_them(azimuth: Callable[..., Done]
     ("address", "says"),
     [
         ("foo://b/t", "foo://b/t: no object store has this scheme; an address begins with s3://"),
-        ("s3://b b/t", "s3://b b/t: is no address: "),
+        ("s3://b b/t", "s3://b b/t: is not an address: "),
         ("abfss://c/t", "Account must be specified"),
         ("viewfs://c/t", "No viewfs fallback mount found"),
         ("hf://t", "repo_id is empty"),

@@ -32,5 +32,5 @@ def test_the_question_about_the_name_has_the_address_of_the_membership(
     sources = "".join(f'[sources.{name}]\nbootstrap_servers = "b:{n}"\npattern = "a"\n' for name, n in SOURCES)
     file = tmp_path / "fleet.toml"
     file.write_text(f'name = "f"\ntable = "/t/{{cluster}}"\nmembership = {{ {membership} }}\n{sources}')
-    agent_checks.look(FleetSettings.load(file, agent="a"))
+    agent_checks.run_checks(FleetSettings.load(file, agent="a"))
     assert [one.place for one in asked if one.subject == "name"] == [place]

@@ -75,7 +75,7 @@ def test_explain_shows_what_the_autoscaler_published(
         problems=[],
         published={"home/t": RECORD},
     )
-    monkeypatch.setattr(fleet_status, "look", lambda *_: found)
+    monkeypatch.setattr(fleet_status, "collect_status", lambda *_: found)
     command = ["fleet", "status", "--config", str(tmp_path / "fleet.toml"), "--explain", "t", "--explain", "u"]
     with pytest.raises(SystemExit) as ended:
         main([*command, *flags])

@@ -53,11 +53,11 @@ def test_a_given_name_comes_before_a_kept_one(config: Path, monkeypatch: pytest.
 
 def test_without_a_status_file_or_in_a_static_fleet_a_name_is_needed(config: Path) -> None:
     """A name that is not kept would be another agent at each start; a static fleet lists its names."""
-    with pytest.raises(OptionError, match=r"agent: needed, as --agent .*, or a status_file that keeps a name"):
+    with pytest.raises(OptionError, match=r"agent is missing, .* set --agent .*, or a status_file that keeps a name"):
         FleetSettings.load(config)
     static = '[membership]\nkind = "static"\nagents = [{ id = "a" }]'
     config.write_text(f'status_file = "{config.parent}/s.json"\n{FILE}{static}')
-    with pytest.raises(OptionError, match=r"agent: needed, as --agent .* serves all agents$"):
+    with pytest.raises(OptionError, match=r"agent is missing, .* set --agent or AZIMUTH_FLEET_AGENT$"):
         FleetSettings.load(config)
     assert not config.with_name("s.json.agent").exists()
 

@@ -91,7 +91,7 @@ class LogEnd(Record):
 
 
 def test_a_topic_whose_last_offset_ends_a_transaction_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mark that ends a transaction is no record: without the event the age of an idle topic grows for ever."""
+    """The mark that ends a transaction is no record: without the event the age of an idle topic grows forever."""
     monkeypatch.setattr(lane_lag, "_LAG_S", 0.0)
     monkeypatch.setattr(lane_module, "Consumer", Client)
     monkeypatch.setattr(Client, "get_watermark_offsets", lambda *_, **__: (0, 6))

@@ -1,4 +1,4 @@
-"""The present workers, and the effect of an invalid file."""
+"""The current workers, and the effect of an invalid file."""
 
 import os
 from collections.abc import Callable

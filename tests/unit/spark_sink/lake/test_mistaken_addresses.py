@@ -22,13 +22,15 @@ def test_other_addresses_with_these_signs_are_valid(address: str) -> None:
 @pytest.mark.parametrize("address", ["s3://[x/y", "file://[x/y", "//[a", "s3://a,[::1/t"])
 def test_brackets_that_are_no_host_are_refused_with_a_sentence(address: str) -> None:
     """They ended the process with a traceback."""
-    with pytest.raises(OptionError, match=r"is no address .*: brackets before the first / belong around an IPv6 host"):
+    with pytest.raises(
+        OptionError, match=r"is not an address .*: brackets before the first / belong around an IPv6 host"
+    ):
         table_uri(address)
 
 
 def test_an_endpoint_with_such_brackets_is_refused_with_a_sentence() -> None:
     """Without its password."""
-    with pytest.raises(OptionError, match=r"^http://\*\*\*@\[::1: is no address"):
+    with pytest.raises(OptionError, match=r"^http://\*\*\*@\[::1: is not an address"):
         doubtful_endpoint("s3://b/t", {"AWS_ENDPOINT_URL": "http://u:secret@[::1"}, {})
 
 

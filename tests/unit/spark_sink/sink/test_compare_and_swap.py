@@ -60,7 +60,7 @@ def test_what_goes_in_is_what_the_table_lacks(
     written = [store.write((KEYS[0], offset) for offset in inside[part::files]) for part in range(files)]
     batch = Batch(offset=Offset.of([Range("a", 0, begin, end)]), files=written, schema=SCHEMA)
     if cur < begin < end:
-        with pytest.raises(HoleError, match=f"begins at offset {begin}, but the table has come to {cur}"):
+        with pytest.raises(HoleError, match=f"begins at offset {begin}, but the table's position is {cur}"):
             commit(MemoryTable(store), batch)
         assert store.rows() == []
         return

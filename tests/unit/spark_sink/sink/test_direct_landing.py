@@ -92,5 +92,5 @@ def test_decoded_columns_come_from_the_schema_that_both_sides_are_given() -> Non
             ("delay", pa.float64()),
         ]
     )
-    with pytest.raises(OptionError, match="is no schema"):
+    with pytest.raises(OptionError, match="is not a schema"):
         table_schema({"columns": "delay double"})

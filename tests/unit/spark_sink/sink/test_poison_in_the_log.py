@@ -140,7 +140,7 @@ def test_a_column_of_a_repair_that_the_table_lacks_is_refused(tmp_path: Path) ->
     schema = SCHEMA.append(pa.field("delay", pa.int64()))
     bad: dict[str, object] = {"value": b"v", COLUMN: {"error_class": "Bad", "value": b"v"}}
     _commit(path, 0, [{"delay": 1}, bad], schema)
-    with pytest.raises(SchemaError, match="handed on the column 'Delay', which the table lacks; it has topic,"):
+    with pytest.raises(SchemaError, match="returned the column 'Delay', which the table lacks; it has topic,"):
         replay(str(path), "g", lambda rows: rows.append_column("Delay", pa.array([2] * rows.num_rows)))
     with pytest.raises(SchemaError, match="the repair returned NoneType; it must return"):
         replay(str(path), "g", lambda _: None)

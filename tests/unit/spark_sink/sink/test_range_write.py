@@ -140,7 +140,7 @@ def test_ranges_that_overlap_without_rows_go_on(job: Job) -> None:
 def test_a_range_after_the_position_is_a_hole(job: Job) -> None:
     """The rows between would be missing."""
     job.write(0, 5)
-    with pytest.raises(HoleError, match=r"the batch begins at offset 7, but the table has come to 5 only"):
+    with pytest.raises(HoleError, match=r"the batch begins at offset 7, but the table's position is 5;"):
         job.write(7, 9)
     assert job.offsets == list(range(5))
 

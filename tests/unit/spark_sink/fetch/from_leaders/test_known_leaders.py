@@ -154,7 +154,7 @@ def test_an_id_that_a_broker_refuses_is_compared_before_librdkafka_reads(
 
 
 def test_without_ids_in_the_plan_nothing_is_kept(mock: MockCluster, calls: list[str]) -> None:
-    """Its leaders would be known from the begin of the task, and grow old."""
+    """Its leaders would be known from the start of the task, and grow old."""
     read(mock, {})
     calls.clear()
     assert read(mock, {}) == EVERYTHING
