@@ -110,7 +110,7 @@ class AssignedPartitions:
     def _stop_delivery(self, partitions: frozenset[TopicPartition]) -> None:
         # Another thread's `poll` must take no record now: the offsets that are committed later would be before it.
         self._fetching.ahead.interrupt()
-        self._fetching.reclaim(partitions)
+        self._fetching.refetch_in_hand(partitions)
 
     def begin_at(self, key: TopicPartition, offset: int) -> bool:
         """Begin at this offset, within the on_assign callback of this partition; else return False."""

@@ -97,6 +97,6 @@ class AwaitedTake:
 
     def _return_records(self) -> None:
         with self._gate.turn():
-            self._fetching.take_back(self._found)
+            self._fetching.return_to_ahead(self._found)
             self._fetching.in_hand.release(self._found)
             self._found.clear()  # a call that failed and was given up returns them twice

@@ -159,7 +159,7 @@ class Fetching:
             self._replace_client(error.args[0])
             return found
         except BaseException:
-            self._put_back_dropped(itertools.chain(found, *fetched))
+            self._redeliver_dropped(itertools.chain(found, *fetched))
             raise
 
     def read_ahead(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> None:
@@ -170,7 +170,7 @@ class Fetching:
             self.ahead.hold(found)
         except BaseException:
             self.ahead.clear()
-            self.put_back(found)
+            self.redeliver(found)
             raise
 
     def read_batches(self, size: int, count: int, ownership: Callable[[], Ownership]) -> None:
@@ -224,9 +224,9 @@ class Fetching:
     def give_back(self, batches: list[list[Message]]) -> None:
         """After an interrupt deliver these and those in `ahead` again, and the records that it took from the client."""
         self.ahead.clear()
-        self._put_back_dropped(itertools.chain(*batches))
+        self._redeliver_dropped(itertools.chain(*batches))
 
-    def put_back(self, messages: Iterable[Message]) -> None:
+    def redeliver(self, messages: Iterable[Message]) -> None:
         """Deliver these again and do not count them as delivered: the program has not seen them."""
         first = {key: at for key, at in first_offsets(messages).items() if key in self._begun}
         # Another call may have put back earlier records of these partitions.
@@ -234,34 +234,34 @@ class Fetching:
         for key, at in first.items():
             self._restart(key, min(at, present.get(key, at)))
 
-    def _put_back_dropped(self, messages: Iterable[Message]) -> None:
-        """As `put_back`, also with the records that librdkafka's client dropped because a signal came."""
+    def _redeliver_dropped(self, messages: Iterable[Message]) -> None:
+        """As `redeliver`, also with the records that librdkafka's client dropped because a signal came."""
         dropped = self._before.dropped(self._consumer)
         first = first_offsets(messages)
         for key in (dropped.keys() | first.keys()) & self._begun.keys():
             known = [at for at in (dropped.get(key), first.get(key)) if at is not None]
             self._restart(key, min(known, default=self._sought.get(key, self._begun[key])))
 
-    def return_left(self) -> None:
+    def redeliver_left(self) -> None:
         """Deliver the records of interrupted calls again."""
         while (messages := self.in_hand.left()) is not None:
-            self.put_back(messages)
+            self.redeliver(messages)
             self.in_hand.forget_left()
 
-    def reclaim(self, partitions: Collection[TopicPartition]) -> None:
+    def refetch_in_hand(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the records in hand of these partitions; `positions` stays before them."""
         for key, at in self.in_hand.drop(partitions).items():
             if key in self._begun:
                 self._restart(key, at)
 
-    def take_back(self, messages: list[Message]) -> None:
+    def return_to_ahead(self, messages: list[Message]) -> None:
         """Let the next call return these; only those of paused partitions are fetched again.
 
         Later records of the same partitions that other calls have in hand come after these, so they go back, too.
         """
         read = self._begun.keys() - self._paused
         returned = [*messages, *self.in_hand.withdraw(messages)]
-        self.put_back(one for one in returned if key_of_message(one) in self._paused)
+        self.redeliver(one for one in returned if key_of_message(one) in self._paused)
         if kept := [one for one in returned if one.error() is not None or key_of_message(one) in read]:
             self.ahead.put_back(kept)
 

@@ -332,7 +332,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         if records := list(itertools.chain(*parts)):
             self._fetching.in_hand.leave(records)  # the next step returns them if Ctrl-C comes again here
             with self._gate.turn():
-                self._fetching.return_left()
+                self._fetching.redeliver_left()
 
     def _until(self, call: str, timeout: float, now: float) -> float:
         if timeout >= 0:

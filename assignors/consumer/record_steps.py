@@ -212,7 +212,7 @@ class RecordSteps:
         """Handle all requests of other threads, then raise the error of a callback if there is one."""
         self._ahead.interrupted = False  # cleared before the reasons are checked, so a later reason sets it again
         try:
-            self._fetching.return_left()
+            self._fetching.redeliver_left()
             self._membership.rebalance()
             self.report_commits()
             self._membership.rejoin_if_ended()

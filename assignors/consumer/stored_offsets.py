@@ -15,8 +15,8 @@ Watermarks = Callable[[TopicPartition], tuple[int, int]]
 class StoredOffsets:
     """Distinguishes positions after delivered records from those at which a partition began or was sought.
 
-    Contract: as librdkafka's stored offsets. A seek changes none of them, and a begin stores none, until the next
-    record of the partition is delivered.
+    Contract: as librdkafka's stored offsets. A seek changes none of them, and the start of a partition stores none,
+    until the next record of the partition is delivered.
 
     Args:
         watermarks: of a partition that is read.

@@ -127,7 +127,7 @@ def test_an_interrupt_at_any_step_loses_no_record_and_doubles_none(
         one.subscribe(["t"])
         found = read(one, 10)
         for step in itertools.count():
-            one._fetching.put_back(list(one._fetching.ahead.records))  # the call fetches, each time
+            one._fetching.redeliver(list(one._fetching.ahead.records))  # the call fetches, each time
             with contextlib.suppress(KeyboardInterrupt):
                 taken, ended = interrupted(functools.partial(call, one), step)
                 found += taken
@@ -146,7 +146,7 @@ def test_an_interrupt_while_callbacks_are_asked_for_loses_no_record(mock: MockCl
         one.subscribe(["t"])
         found = read(one, 10)
         for step in itertools.count():
-            one._fetching.put_back(one._fetching.ahead.held())
+            one._fetching.redeliver(one._fetching.ahead.held())
             if most == 1:
                 one._fetching.read_ahead(3, (5.0,), one.ownership)
             else:
@@ -176,13 +176,13 @@ def test_records_of_an_interrupted_call_return_within_the_gate(
         one._fetching.ahead.interrupted = False
         one._gate.readiness.state = 1
         states: list[tuple[bool, int]] = []
-        put_back = one._fetching.put_back
+        put_back = one._fetching.redeliver
 
         def look(messages: Any) -> None:  # noqa: ANN401 -- the argument, passed along
             states.append((one._gate.lock._is_owned(), one._gate.readiness.state))  # type: ignore[attr-defined]  # of threading.RLock
             put_back(messages)
 
-        monkeypatch.setattr(one._fetching, "put_back", look)
+        monkeypatch.setattr(one._fetching, "redeliver", look)
         monkeypatch.setattr(one, "_until", interrupt)
         with pytest.raises(KeyboardInterrupt):
             one.consume(3 * RECORDS, 1)
