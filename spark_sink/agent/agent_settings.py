@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 AVAILABLE_NOW = "available-now"
 _ROW_COLUMNS = {
     "includeheaders",
+    "includekey",
     "includetimestamptype",
+    "includevalue",
 }  # options of the source that change the rows of the raw format
 _SPAN = r"\+?\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?"
 _INTERVAL = re.compile(rf"(interval\s+)?{_SPAN}(\s+{_SPAN})*", re.IGNORECASE)

@@ -23,7 +23,7 @@ from spark_sink.checks import (
     selects,
 )
 from spark_sink.errors import OptionError, StartError
-from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fetch.raw_columns import arrow_schema, schema_without
 from spark_sink.formats.quarantined_rows import good_schema
 from spark_sink.kafka.group_lag import admin
 from spark_sink.lake.iceberg.partition_terms import check_terms
@@ -127,7 +127,8 @@ def _topics(brokers: BrokerChecks, options: SourceOptions) -> str:
 
 
 def _tables(settings: AgentSettings, options: SourceOptions) -> str:
-    columns = pa.schema(list(KEYS.items())) if settings.decodes else arrow_schema(headers=options.headers)
+    raw = schema_without(arrow_schema(headers=options.headers), options.left_out)
+    columns = pa.schema(list(KEYS.items())) if settings.decodes else raw
     sink = SinkOptions.parse(settings.sink_options())
     return "; ".join(
         check_table(
@@ -150,12 +151,13 @@ def _columns(options: SourceOptions) -> pa.Schema | None:
     """
     value = options.value
     if value.name == "raw":
-        return arrow_schema(headers=options.headers, timestamp_type=options.timestamp_type)
+        raw = arrow_schema(headers=options.headers, timestamp_type=options.timestamp_type)
+        return schema_without(raw, options.left_out)
     if value.name != "json" or value.schema in {None, TABLE_SCHEMA}:
         return None
     decoder = make_value_decoder(value)
     assert decoder is not None  # noqa: S101 -- only the raw format has none
-    return good_schema(landed_schema(decoder, headers=options.headers))
+    return good_schema(landed_schema(decoder, headers=options.headers, left_out=options.left_out))
 
 
 def _refuse_folder(settings: AgentSettings) -> None:

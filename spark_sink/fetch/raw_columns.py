@@ -1,5 +1,7 @@
 """The columns of the raw format, for Spark and for Arrow."""
 
+from collections.abc import Collection
+
 import pyarrow as pa
 
 RAW = "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary"
@@ -23,6 +25,16 @@ _FIELDS = [
 def schema(*, headers: bool, timestamp_type: bool = False) -> str:
     """Return the columns in Spark's notation."""
     return ", ".join([RAW, *[HEADERS] * headers, *[f"{TIMESTAMP_TYPE} int"] * timestamp_type])
+
+
+def without_columns(rows: pa.RecordBatch, left_out: Collection[str]) -> pa.RecordBatch:
+    """Return the rows without some columns; none of the others is copied."""
+    return rows.select([name for name in rows.schema.names if name not in left_out]) if left_out else rows
+
+
+def schema_without(columns: pa.Schema, left_out: Collection[str]) -> pa.Schema:
+    """Return the same of a schema."""
+    return pa.schema([field for field in columns if field.name not in left_out]) if left_out else columns
 
 
 def arrow_schema(*, headers: bool, timestamp_type: bool = False) -> pa.Schema:

@@ -28,8 +28,6 @@ from spark_sink.lake.table_storage import (
 )
 from spark_sink.ranges.batch_offset import TopicPartition
 
-FORMER_REWOUND = "azimuth/rewound"  # the mark of a rewind by early versions, which does not name the group
-
 _BEGIN = "begin"
 _IDENTITY = "identity"
 _QUARANTINED = "quarantined"

@@ -35,7 +35,9 @@ _KNOWN = frozenset(
         "fetchrecordbatches",
         "holding",
         "includeheaders",
+        "includekey",
         "includetimestamptype",
+        "includevalue",
         "inferrecords",
         "kafkaconsumer.polltimeoutms",
         "landing",
@@ -106,6 +108,7 @@ class SourceOptions:
         fail_on_data_loss: stop if records that were to be read are gone.
         headers: add the column `headers`.
         timestamp_type: add the column `timestampType`, which only the raw format has.
+        left_out: columns of the record that the rows do not have, of `key` and `value`.
         record_batches: fetch whole record batches from the leaders, where the client properties allow it.
         poll_timeout_s: fail after this time without an expected record.
         join_timeout_s: longest wait for a rebalance at a trigger; after it the last assignment counts.
@@ -137,6 +140,7 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     headers: bool = False
     timestamp_type: bool = False
+    left_out: frozenset[str] = frozenset()
     record_batches: bool = True
     poll_timeout_s: float = 120.0
     join_timeout_s: float = 10.0
@@ -204,6 +208,7 @@ class SourceOptions:
             fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
             headers=flag(given, "includeHeaders", default=False),
             timestamp_type=_timestamp_type(given),
+            left_out=left_out(given),
             record_batches=flag(given, "fetchRecordBatches", default=True),
             poll_timeout_s=(number(given, "kafkaConsumer.pollTimeoutMs", 120_000) or 120_000) / 1000,
             value=value_format(given, topics, landing),
@@ -316,6 +321,17 @@ def _timestamp_type(given: Mapping[str, str]) -> bool:
             "option 'includeTimestampType' is for valueFormat=raw: decoded columns may have the name timestampType"
         )
     return asked
+
+
+def left_out(given: Mapping[str, str]) -> frozenset[str]:
+    """Return the columns of the record that `includeKey` and `includeValue` leave out.
+
+    Raises:
+        OptionError: decoded values have no column `value`.
+    """
+    if not flag(given, "includeValue", default=True) and choice(given, "valueFormat", FORMATS) != "raw":
+        raise OptionError("option 'includeValue' is for valueFormat=raw: leave columns out of valueSchema instead")
+    return frozenset(name for name in ("key", "value") if not flag(given, f"include{name.title()}", default=True))
 
 
 def _landing(text: str | None) -> Mapping[str, str] | None:

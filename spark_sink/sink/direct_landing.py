@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_sink.errors import OptionError, SchemaError, TableError
-from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fetch.raw_columns import arrow_schema, schema_without
 from spark_sink.lake.file_descriptions import describe_file, parse_file
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import DataFile
@@ -53,7 +53,8 @@ def table_schema(options: Mapping[str, str]) -> pa.Schema:
     if not text:
         asked = (given.get(name, "false").lower() == "true" for name in ("includeheaders", "includetimestamptype"))
         headers, timestamp_type = asked
-        return arrow_schema(headers=headers, timestamp_type=timestamp_type)
+        left_out = [name for name in ("key", "value") if given.get(f"include{name}", "true").lower() == "false"]
+        return schema_without(arrow_schema(headers=headers, timestamp_type=timestamp_type), left_out)
     try:
         schema = StructType.fromJson(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:

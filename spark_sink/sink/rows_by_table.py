@@ -1,10 +1,10 @@
 """Writes the rows of one task to the files of their tables: by topic, with bad rows separate from good ones."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 
-from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fetch.raw_columns import arrow_schema, schema_without
 from spark_sink.formats import Decoder, decoded_schema
 from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.formats.quarantined_rows import good_schema, quarantine_of, split
@@ -17,9 +17,9 @@ from spark_sink.sink.rows_by_topic import RowsByTopic
 from spark_sink.sink.sink_options import SinkOptions
 
 
-def landed_schema(decoder: Decoder, *, headers: bool) -> pa.Schema:
-    """Return the columns of decoded rows that are written to files."""
-    return normal_schema(decoded_schema(arrow_schema(headers=headers), decoder.columns))
+def landed_schema(decoder: Decoder, *, headers: bool, left_out: Collection[str] = ()) -> pa.Schema:
+    """Return the columns of decoded rows that are written to files, without those that are left out."""
+    return normal_schema(schema_without(decoded_schema(arrow_schema(headers=headers), decoder.columns), left_out))
 
 
 class Sorting:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from spark_sink.errors import DataLossError, FetchError, OptionError
+from spark_sink.fetch.raw_columns import without_columns
 from spark_sink.formats import Decoder, decode_batch
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.starting_offsets import EARLIEST, LATEST, OffsetRule
@@ -53,7 +54,10 @@ class KafkaBatchReader(DataSourceReader):
 
         assert isinstance(partition, TaskRanges)  # noqa: S101 -- Spark passes the results of `partitions`
         rows = fetch(partition.ranges, self._options.fetch, partition.identities)
-        yield from rows if (decoder := self._decoder) is None else (decode_batch(batch, decoder) for batch in rows)
+        if (decoder := self._decoder) is not None:
+            rows = (decode_batch(batch, decoder) for batch in rows)
+        for batch in rows:
+            yield without_columns(batch, self._options.left_out)
 
 
 def batch_ranges(logs: Logs, options: SourceOptions, sleep: Callable[[float], None] = time.sleep) -> list[Range]:

@@ -4,7 +4,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from spark_sink.fetch.raw_columns import LANDED, arrow_schema
+from spark_sink.fetch.raw_columns import LANDED, arrow_schema, schema_without
 from spark_sink.fetch.raw_columns import schema as raw_schema
 from spark_sink.formats import decoded_schema
 from spark_sink.options.source_options import SourceOptions
@@ -21,6 +21,7 @@ class KafkaGroupSource(DataSource):
     Options: `kafka.*`, `subscribe` or `subscribePattern`, `startingOffsets`, `startingTimestamp`,
     `startingOffsetsByTimestamp`, `maxOffsetsPerTrigger`, `maxBytesPerTrigger`, `minOffsetsPerTrigger`,
     `maxTriggerDelay`, `minPartitions`, `failOnDataLoss`, `includeHeaders`, `includeTimestampType`,
+    `includeKey`, `includeValue`,
     `positions`, `assignor`, `workers`, `workersTopic`, `epsilon`, `rack`, `agent`, `parallelism`,
     `telemetry`, `holding`, `traffic`, `landing`; for a batch `endingOffsets`, `endingTimestamp`,
     `endingOffsetsByTimestamp`.
@@ -44,8 +45,12 @@ class KafkaGroupSource(DataSource):
             return LANDED
         decoder = make_decoder(options)
         if decoder is None:
-            return raw_schema(headers=options.headers, timestamp_type=options.timestamp_type)
-        return from_arrow_schema(decoded_schema(arrow_schema(headers=options.headers), decoder.columns))
+            if not options.left_out:
+                return raw_schema(headers=options.headers, timestamp_type=options.timestamp_type)
+            columns = arrow_schema(headers=options.headers, timestamp_type=options.timestamp_type)
+        else:
+            columns = decoded_schema(arrow_schema(headers=options.headers), decoder.columns)
+        return from_arrow_schema(schema_without(columns, options.left_out))
 
     def reader(self, schema: StructType) -> KafkaBatchReader:
         """Create the reader of a batch."""

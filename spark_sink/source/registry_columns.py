@@ -50,7 +50,7 @@ class RegistryColumns:
     def __init__(self, options: SourceOptions, first: Decoder, clock: Callable[[], float] = time.monotonic) -> None:
         assert options.landing is not None  # noqa: S101 -- `follows_registry`
         self._value = options.value
-        self._headers = options.headers
+        self._headers, self._left_out = options.headers, options.left_out
         self._sink = SinkOptions.parse(options.landing)
         self._decoder = first
         self._clock = clock
@@ -110,7 +110,7 @@ class RegistryColumns:
         self._decoder = latest
 
     def _rows(self, decoder: Decoder) -> "pa.Schema":
-        return landed_schema(decoder, headers=self._headers)
+        return landed_schema(decoder, headers=self._headers, left_out=self._left_out)
 
     def _tables(self, topics: frozenset[str]) -> "Iterator[tuple[str, pa.Schema | None]]":
         handles: dict[str, DeltaTable] = {}

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from spark_sink.fetch.raw_columns import without_columns
 from spark_sink.formats import Decoder, decode_batch
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Offset, Range
@@ -120,8 +121,10 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._session = None
 
     def _decoded(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        decoder = self._decoder
-        return iter(rows) if decoder is None else (decode_batch(batch, decoder) for batch in rows)
+        decoder, left_out = self._decoder, self._options.left_out
+        if decoder is not None:
+            rows = (decode_batch(batch, decoder) for batch in rows)
+        return (without_columns(batch, left_out) for batch in rows)
 
     def _landed(self, rows: Iterable[pa.RecordBatch], task: TaskRanges) -> Iterator[pa.RecordBatch]:
         """Write the files of a task; yield their description, and as many rows as there are records."""
@@ -164,7 +167,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert self._options.landing is not None  # noqa: S101 -- the options have been checked
         assert self._decoder is not None  # noqa: S101 -- as above
         if isinstance(self._decoder, JsonDecoder):
-            return TableColumns(self._options.landing, self._decoder, headers=self._options.headers)
+            return TableColumns(self._options, self._decoder)
         return RegistryColumns(self._options, self._decoder)
 
     def _joined(self) -> "MembershipSession":

@@ -5,7 +5,7 @@ whenever they started, and if one of them adds a column, the others use it with 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import TableError, plain
+from spark_sink.fetch.raw_columns import without_columns
 from spark_sink.formats import Decoder, JsonDecoder, decode_batch
 from spark_sink.formats.json_evolution import common_columns, new_columns, value_columns
 from spark_sink.formats.quarantined_rows import SUFFIX, good_schema
@@ -67,15 +68,15 @@ class TableColumns:
     """The columns of one query's tables, read again for each batch.
 
     Args:
-        sink: options of the sink.
+        source: options of the source, whose tasks land the rows.
         first: the decoder for tables that do not exist yet; they get its columns.
-        headers: rows have the column `headers`.
     """
 
-    def __init__(self, sink: Mapping[str, str], first: JsonDecoder, *, headers: bool) -> None:
-        self._options = SinkOptions.parse(sink)
+    def __init__(self, source: SourceOptions, first: JsonDecoder) -> None:
+        assert source.landing is not None  # noqa: S101 -- the options have been checked
+        self._options = SinkOptions.parse(source.landing)
+        self._source = source
         self._first = first
-        self._headers = headers
         self._handles: dict[str, DeltaTable] = {}
 
     def decoders(self, topics: Iterable[str], known: Iterable[str]) -> Sequence[TopicsDecoder]:
@@ -104,7 +105,7 @@ class TableColumns:
         options = self._options
         schema = columns_of_table(address, options.storage, self._handles)
         if schema is None and make:
-            rows = landed_schema(self._first, headers=self._headers)
+            rows = landed_schema(self._first, headers=self._source.headers, left_out=self._source.left_out)
             open_table(address, options.group, options.storage, options.table).create(good_schema(rows))
             schema = columns_of_table(address, options.storage, self._handles)
         return (value_columns(schema) if schema else None) or self._first.fields
@@ -138,7 +139,8 @@ class _Part:
 
     def __init__(self, one: TopicsDecoder, sink: SinkOptions, run: str, options: SourceOptions) -> None:
         self.topics = one.topics
-        self.schema = landed_schema(one.decoder, headers=options.headers)
+        self.schema = landed_schema(one.decoder, headers=options.headers, left_out=options.left_out)
+        self._left_out = options.left_out
         self._decoder = one.decoder
         self._sorting = Sorting(sink, self.schema, run)
         # The records of the first batch with a new field show its type; the next batch has the column.
@@ -156,7 +158,7 @@ class _Part:
         if not batch.num_rows:
             return
         rows = decode_batch(batch, self._decoder)
-        self._sorting.write(rows)
+        self._sorting.write(without_columns(rows, self._left_out))
         if len(self._rescued) < self._most:
             found = rows.column(COLUMN).drop_null().slice(0, self._most - len(self._rescued))
             self._rescued += found.to_pylist()
