@@ -28,6 +28,8 @@ _LOOKED_BACK = 10
 # The last two: an entry is JSON, but does not have the shape of an action.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
+_FEW = 8  # commits; a batch of a quiet table has few of its partitions
+
 _FOREVER_MS = 253_402_300_799_000  # the end of the year 9999, ms since 1970
 
 _LOG, _RESTORE = "_delta_log", '"RESTORE"'
@@ -170,6 +172,33 @@ class TransactionLog:
             return self._read_on(version)
         except _UNREADABLE as error:
             raise TableError(f"{self.uri}: the table's log cannot be read: {plain(error)}") from error
+
+    def newest(self, wanted: AbstractSet[str]) -> Mapping[str, int] | None:
+        """Return the versions of some application ids from the newest commits, without reading the log as a whole.
+
+        Returns:
+            Versions of these and of others; None if the newest few commits do not have all of these.
+
+        Raises:
+            TableError: the log cannot be read.
+        """
+        try:
+            return self._newest(wanted)
+        except _UNREADABLE as error:
+            raise TableError(f"{self.uri}: the table's log cannot be read: {plain(error)}") from error
+
+    def _newest(self, wanted: AbstractSet[str]) -> Mapping[str, int] | None:
+        listed = self._list()
+        last = max(listed.commits | listed.checkpoints.keys(), default=-1)
+        found: dict[str, int] = {}
+        for version in range(last, max(-1, last - _FEW), -1):
+            text = read_text(self._files, _commit_path(version)) if version in listed.commits else None
+            if text is None:
+                return None
+            found = {**dict(_transactions(lines_of(text))), **found}
+            if wanted <= found.keys():
+                return found
+        return None
 
     @property
     def doubled(self) -> bool:

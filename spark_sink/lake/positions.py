@@ -8,6 +8,7 @@ so that `azimuth verify` finds a hole before the first row.
 import json
 import threading
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -132,7 +133,11 @@ def groups(transactions: Mapping[str, int]) -> list[str]:
 
 
 def positions(
-    table: str, group: str, storage_options: Storage | None = None, *, topics: Collection[str] | None = None
+    table: str,
+    group: str,
+    storage_options: Storage | None = None,
+    *,
+    partitions: Collection[TopicPartition] | None = None,
 ) -> dict[TopicPartition, int]:
     """Read the positions of a group in a table. The Delta log is authoritative; Kafka's offsets are hints.
 
@@ -143,22 +148,24 @@ def positions(
         group: the consumer group.
         storage_options: options of the object store, with deltalake's names, and of the catalog, with pyiceberg's names
             after `catalog.`.
-        topics: read only the tables of these topics; positions of others may be missing. None for all.
+        partitions: those whose positions are needed, others may be missing; None for all. Only the tables of their
+            topics are read, and of a Delta log the newest commits, if these have all of them: usually two requests.
 
     Returns:
-        The next offset by (topic, partition); empty if the table does not exist. Tables are read concurrently. One that
-        was read before takes two requests, and one more for each new commit.
+        The next offset by (topic, partition); empty if the table does not exist. Tables are read concurrently.
 
     Raises:
         TableError: the log of a table cannot be read.
     """
     addresses: list[str] = json.loads(table) if table.startswith("[") else [table]
-    asked = [(address, one) for address in addresses for one in _tables(address, storage_options, topics)]
+    asked = [(address, one) for address in addresses for one in _tables(address, storage_options, partitions)]
+    # Of several addresses, each has the positions of some topics only.
+    wanted = frozenset(partitions or ()) if len(addresses) == 1 else frozenset()
     found: dict[TopicPartition, int] = {}
     with ThreadPoolExecutor(max(1, min(_THREADS, len(asked))), thread_name_prefix="positions") as pool:
         # One table needs no thread, and schedules of tests follow the caller's thread only.
         parts = (pool.map if len(asked) > 1 else map)(
-            lambda pair: _of_table(pair[0], pair[1], group, storage_options or {}), asked
+            lambda pair: _of_table(pair[0], pair[1], group, storage_options or {}, wanted), asked
         )
         for part in parts:
             for key, at in part.items():
@@ -166,25 +173,30 @@ def positions(
     return found
 
 
-def _tables(address: str, storage: Storage | None, topics: Collection[str] | None) -> list[str]:
-    if topics is None or PLACEHOLDER not in address or CLUSTER in address:
+def _tables(address: str, storage: Storage | None, partitions: Collection[TopicPartition] | None) -> list[str]:
+    if partitions is None or PLACEHOLDER not in address or CLUSTER in address:
         return [one for one, _ in existing(address, storage)]
-    whole = address if is_iceberg(address) else table_uri(address)
-    return sorted({with_name(whole, PLACEHOLDER, topic) for topic in topics})
+    return sorted({_table_of(address, key) for key in partitions})
 
 
-def _of_table(address: str, one: str, group: str, storage: Storage) -> dict[TopicPartition, int]:
+def _table_of(address: str, key: TopicPartition) -> str:
+    return with_name(address if is_iceberg(address) else table_uri(address), PLACEHOLDER, key.topic)
+
+
+def _of_table(
+    address: str, one: str, group: str, storage: Storage, wanted: AbstractSet[TopicPartition]
+) -> dict[TopicPartition, int]:
     """Return the positions of one table of an address, without those of topics whose table is another one."""
+    whole = PLACEHOLDER not in address
     if is_iceberg(address):
         table = open_stored(one, storage)
         state = table.state.groups.get(group) if table else None
         found = state.positions if state else {}
     else:
-        found = parse_positions(transactions(one, storage), group)
-    if PLACEHOLDER not in address:
-        return dict(found)
-    whole = address if is_iceberg(address) else table_uri(address)
-    return {key: at for key, at in found.items() if with_name(whole, PLACEHOLDER, key.topic) == one}
+        names = {application(group, key) for key in wanted if whole or _table_of(address, key) == one}
+        newest = TransactionLog(table_uri(one), storage).newest(names) if names else None
+        found = parse_positions(newest or transactions(one, storage), group)
+    return {key: at for key, at in found.items() if whole or _table_of(address, key) == one}
 
 
 def existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:

@@ -106,4 +106,4 @@ def _positions(options: SourceOptions) -> Positions | None:
     from spark_sink.lake.positions import positions  # noqa: PLC0415
 
     table, group, storage = options.positions, options.group, dict(options.storage)
-    return lambda topics: positions(table, group, storage, topics=topics)
+    return lambda partitions: positions(table, group, storage, partitions=partitions)

@@ -9,8 +9,8 @@ from spark_sink.options.starting_offsets import LATEST, OffsetRule
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.source.group_contract import Logs, Membership
 
-Positions = Callable[[Collection[str] | None], Mapping[TopicPartition, int]]
-"""Reads positions in the table of the query: of some topics, or of all (None)."""
+Positions = Callable[[Collection[TopicPartition] | None], Mapping[TopicPartition, int]]
+"""Reads positions in the table of the query: at least those of some partitions, or all (None)."""
 
 _log = structlog.get_logger("azimuth.source")
 
@@ -52,7 +52,7 @@ class StartingPositions:
             # Without a table, this query's checkpoint may be a trigger ahead of the group.
             known |= {key: max(end, committed.get(key, 0)) for key, end in previous.ends.items() if key in gained}
         else:
-            table = dict(self._table({key.topic for key in gained}))
+            table = dict(self._table(gained))
             if self._first and not table:  # whether the group has begun anywhere
                 table = dict(self._table(None))
             known |= {key: table[key] for key in gained if key in table}
@@ -79,7 +79,7 @@ class StartingPositions:
         keys = set(keys)
         found = self._group.committed(keys)
         if self._table is not None:
-            table = self._table({key.topic for key in keys})
+            table = self._table(keys)
             found |= {key: table[key] for key in keys if key in table}
         return found
 

@@ -106,7 +106,7 @@ class Agent:
         planner = BatchPlanner(
             SOURCE,
             member,
-            positions=lambda topics: positions(TABLE, GROUP, topics=topics),
+            positions=lambda partitions: positions(TABLE, GROUP, partitions=partitions),
             clock=scheduler.clock,
             sleep=scheduler.sleep,
         )

@@ -4,12 +4,15 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 import pytest
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from spark_sink import positions
 from spark_sink.errors import TableError
@@ -63,8 +66,9 @@ def test_only_the_tables_of_gained_topics_are_read_again(tmp_path: Path, monkeyp
         return read_text(files, path)
 
     monkeypatch.setattr(delta_log_reader, "read_text", counted)
-    assert positions(address, "g", topics={"t3", "t8", "none"}) == {("t3", 0): 7, ("t8", 0): 8}
-    assert Counter(read) == {"t3": 3, "t8": 2, "none": 1}
+    gained = [TopicPartition(name, 0) for name in ("t3", "t8", "none")]
+    assert positions(address, "g", partitions=gained) == {("t3", 0): 7, ("t8", 0): 8}
+    assert Counter(read) == {"t3": 1, "t8": 1, "none": 1}  # and a listing
 
 
 def test_tables_are_read_concurrently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,14 +76,40 @@ def test_tables_are_read_concurrently(tmp_path: Path, monkeypatch: pytest.Monkey
     for number in range(4):
         _advance(_table(tmp_path / f"t{number}"), {f"g/t{number}/0": 1})
     together = threading.Barrier(4, timeout=30)
-    refresh = TransactionLog.refresh
+    newest = TransactionLog.newest
 
-    def waiting(log: TransactionLog, version: int | None = None) -> Mapping[str, int]:
+    def waiting(log: TransactionLog, wanted: AbstractSet[str]) -> Mapping[str, int] | None:
         together.wait()
-        return refresh(log, version)
+        return newest(log, wanted)
 
-    monkeypatch.setattr(TransactionLog, "refresh", waiting)
-    assert len(positions(str(tmp_path / "{topic}"), "g", topics=[f"t{number}" for number in range(4)])) == 4
+    monkeypatch.setattr(TransactionLog, "newest", waiting)
+    gained = [TopicPartition(f"t{number}", 0) for number in range(4)]
+    assert len(positions(str(tmp_path / "{topic}"), "g", partitions=gained)) == 4
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    commits=st.lists(st.dictionaries(st.integers(0, 3), st.integers(0, 9)), min_size=1, max_size=14),
+    checkpoint=st.integers(0, 13),
+    wanted=st.sets(st.integers(0, 3), min_size=1),
+)
+def test_the_newest_commits_give_what_the_whole_log_gives(
+    tmp_path_factory: pytest.TempPathFactory, commits: list[dict[int, int]], checkpoint: int, wanted: set[int]
+) -> None:
+    """For partitions in any commits, with positions set back by a rewind, over checkpoints and a cleaned log."""
+    path = tmp_path_factory.mktemp("table")
+    handle = _table(path)
+    for number, moved in enumerate(commits):
+        _advance(handle, {f"g/t/{partition}": at for partition, at in moved.items()})
+        if number == checkpoint:
+            handle.create_checkpoint()
+            for version in range(number):
+                (path / "_delta_log" / f"{version:020}.json").unlink()
+    log = TransactionLog(str(path), operations=False)
+    everything = parse_positions(log.refresh(), "g")
+    keys = [TopicPartition("t", one) for one in wanted]
+    found = positions(str(path), "g", partitions=keys)
+    assert {key: found.get(key) for key in keys} == {key: everything.get(key) for key in keys}
 
 
 def test_other_groups_and_other_writers_are_not_mixed_in() -> None:

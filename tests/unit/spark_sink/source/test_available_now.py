@@ -13,7 +13,7 @@ from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.source.trigger_steps import BatchPlanner
-from tests.positions_of_topics import of_topics
+from tests.known_positions import known_positions
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 Paused = Callable[[], Collection[str] | None]
@@ -115,7 +115,7 @@ def run(
     planner = BatchPlanner(
         SourceOptions.parse({**OPTIONS, **options}),
         group,
-        positions=(lambda topics: of_topics(group.table, topics)) if table else None,
+        positions=(lambda partitions: known_positions(group.table, partitions)) if table else None,
         clock=group.clock,
         sleep=group.sleep,
         paused=paused,

@@ -19,7 +19,7 @@ from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.source.record_sizes import RecordSizes
 from spark_sink.source.stream_reader import KafkaGroupReader
 from spark_sink.source.trigger_steps import BatchPlanner
-from tests.positions_of_topics import of_topics
+from tests.known_positions import known_positions
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 BASE = {"kafka.bootstrap.servers": "x:1", "kafka.group.id": "g", "subscribePattern": ".*"}
@@ -123,7 +123,7 @@ def feed(
 ) -> BatchPlanner:
     """A reader of that group."""
     clock = clock or Clock()
-    positions = None if table is None else partial(of_topics, table)
+    positions = None if table is None else partial(known_positions, table)
     parsed = SourceOptions.parse({**BASE, **options})
     parts: dict[str, Any] = {"sizes": sizes, "paused": paused, "clock": clock, "sleep": clock.sleep}
     return BatchPlanner(parsed, group, positions=positions, **parts)
