@@ -169,7 +169,7 @@ def test_a_crash_at_any_step_leaves_the_work_to_the_next_call(path: Path, monkey
     """The RESTORE back and the mark are two commits."""
     _quarantine(path).restore(1)
     for step in (
-        "bad_records_after_quarantine_restore.commit",
+        "bad_records_after_quarantine_restore.commit_positions",
         "delta_rewind._add_named",
         "delta_rewind._rewind_quarantine",
     ):
