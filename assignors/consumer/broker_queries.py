@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import OffsetWithMetadata
 from assignors.consumer.background_calls import call_apart
 from assignors.consumer.consumed_offsets import checked, key_of, with_offsets
-from assignors.consumer.consumer_errors import ConsumerError, consumer_error
+from assignors.consumer.consumer_errors import consumer_error
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.consumer.one_thread_at_a_time import CallGate
@@ -21,7 +20,7 @@ from assignors.consumer.received_bytes import ReceivedBytes
 from assignors.consumer.split_configuration import Configuration
 from assignors.errors import MembershipError
 from assignors.member.broker_assigned_member import BrokerAssignedMember
-from assignors.member.broker_assigned_offsets import read_committed
+from assignors.member.broker_assigned_offsets import committed_by_partition, with_metadata
 from assignors.member.group_member import GroupMember
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
@@ -70,23 +69,18 @@ class BrokerQueries:
             client: Any = self._fetching.client
             outside: list[KafkaPartition] = client.committed(wanted, timeout=timeout)
             return outside
-        if isinstance(member, BrokerAssignedMember) and not member.ends:
-            return self._committed_by_client(wanted, _COMMITTED_S if timeout < 0 else timeout)
         keys = [key_of(one) for one in wanted]
+        timeout_s = _COMMITTED_S if timeout < 0 else timeout
         try:
-            found = self._offsets_of_group(member, keys, _COMMITTED_S if timeout < 0 else timeout)
+            if (
+                isinstance(member, BrokerAssignedMember)
+                and (answers := _by_partition(member, keys, timeout_s)) is not None
+            ):
+                return answers
+            found = self._offsets_of_group(member, keys, timeout_s)
         except MembershipError as error:
             raise consumer_error(error) from error
         return with_offsets([KafkaPartition(*key) for key in keys], found)
-
-    def _committed_by_client(self, wanted: list[KafkaPartition], timeout_s: float) -> list[KafkaPartition]:
-        """Ask with librdkafka, which gives each partition its own error."""
-        try:
-            found: list[KafkaPartition] = self._fetching.client.committed(wanted, timeout=timeout_s)
-        except KafkaException as error:
-            text = f"the offsets of {len(wanted)} partitions could not be read: {error.args[0].str()}"
-            raise ConsumerError(text, error.args[0].code()) from error
-        return found
 
     def _offsets_of_group(
         self, member: GroupMember | BrokerAssignedMember, keys: list[TopicPartition], timeout_s: float
@@ -100,7 +94,8 @@ class BrokerQueries:
                 if not member.ends:
                     raise
         try:
-            return read_committed(self._fetching.client, keys, max(_LEAST_S, until - time.monotonic()))
+            left_s = max(_LEAST_S, until - time.monotonic())
+            return with_metadata(committed_by_partition(self._fetching.client, keys, left_s))
         except RuntimeError:  # another thread has closed the client
             self._check_usable()
             raise
@@ -184,3 +179,17 @@ class BrokerQueries:
         self._check_usable()
         found: list[KafkaPartition] = self._fetching.client.offsets_for_times(checked(partitions), timeout=timeout)
         return found
+
+
+def _by_partition(
+    member: BrokerAssignedMember, keys: list[TopicPartition], timeout_s: float
+) -> list[KafkaPartition] | None:
+    """Ask through the membership, where each partition may have its own error; None if the membership has ended."""
+    if member.ends:
+        return None
+    try:
+        return call_apart(partial(member.committed_by_partition, keys, timeout_s))
+    except (MembershipError, RuntimeError):  # RuntimeError: librdkafka's client was closed meanwhile
+        if not member.ends:
+            raise
+        return None

@@ -22,7 +22,7 @@ from assignors.member.broker_assigned_errors import (
     membership_error,
     taken_id_message,
 )
-from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets
+from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets, with_metadata
 from assignors.member.callback_thread import Callback, CallbackThread
 from assignors.member.first_answer import wait_for_broker
 from assignors.member.librdkafka_numbers import milliseconds
@@ -241,6 +241,12 @@ class BrokerAssignedMember:
         self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
     ) -> dict[TopicPartition, OffsetWithMetadata]:
         """Like `committed`, with the metadata of each offset; raises the same errors."""
+        return with_metadata(self.committed_by_partition(partitions, timeout_s))
+
+    def committed_by_partition(
+        self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
+    ) -> list[KafkaPartition]:
+        """Like `committed`, in the order of the partitions, each with its own error."""
         self._raise_failed()
         asked = list(partitions)
         if self._ended.is_set():  # while it closes, librdkafka lets each request for offsets time out

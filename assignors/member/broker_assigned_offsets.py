@@ -1,7 +1,7 @@
 """Commits offsets of a KIP-848 group under a member's epoch, and reads the group's offsets, through librdkafka."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -69,11 +69,9 @@ class BrokerAssignedOffsets:
             return found
         return next((one.error for one in answered or [] if one.error is not None), None)
 
-    def committed(
-        self, partitions: Iterable[TopicPartition], timeout_s: float
-    ) -> dict[TopicPartition, OffsetWithMetadata]:
-        """As `read_committed`."""
-        return read_committed(self._consumer, partitions, timeout_s)
+    def committed(self, partitions: Iterable[TopicPartition], timeout_s: float) -> list[KafkaPartition]:
+        """As `committed_by_partition`."""
+        return committed_by_partition(self._consumer, partitions, timeout_s)
 
     def _refused(self, error: KafkaError, count: int) -> MembershipError:
         if error.code() in _FENCED:
@@ -84,27 +82,36 @@ class BrokerAssignedOffsets:
         return MembershipError(f"{count} offsets were not committed: {error.str()}")
 
 
-def read_committed(
+def committed_by_partition(
     client: Consumer, partitions: Iterable[TopicPartition], timeout_s: float
-) -> dict[TopicPartition, OffsetWithMetadata]:
-    """Return the offsets that the client's group has committed; partitions without one are left out.
+) -> list[KafkaPartition]:
+    """Return the offsets that the client's group has committed, OFFSET_INVALID if there is none; each with its error.
 
     Raises:
         MembershipError: the coordinator did not answer in time, or refused.
     """
     asked = [KafkaPartition(*key) for key in partitions]
     try:
-        found = client.committed(asked, timeout=timeout_s) if asked else []
+        found: list[KafkaPartition] = client.committed(asked, timeout=timeout_s) if asked else []
     except KafkaException as error:
         raise MembershipError(f"the offsets of {len(asked)} partitions could not be read: {error}") from error
-    if refused := next((one.error for one in found if one.error is not None), None):
-        text = f"the offsets of {len(asked)} partitions could not be read: {refused}"
+    return found
+
+
+def with_metadata(answers: Sequence[KafkaPartition]) -> dict[TopicPartition, OffsetWithMetadata]:
+    """Return the committed offsets of some answers; partitions without one are left out.
+
+    Raises:
+        MembershipError: a partition has an error.
+    """
+    if refused := next((one.error for one in answers if one.error is not None), None):
+        text = f"the offsets of {len(answers)} partitions could not be read: {refused}"
         raise MembershipError(text) from KafkaException(refused)
     return {
         (one.topic, one.partition): OffsetWithMetadata(
             one.offset, one.metadata or "", -1 if one.leader_epoch is None else one.leader_epoch
         )
-        for one in found
+        for one in answers
         if one.offset >= 0
     }
 

@@ -86,8 +86,9 @@ class Statistics:
         report = json.loads(text)
         brokers = [broker for broker in report["brokers"].values() if broker["nodeid"] >= 0]
         down = {broker["nodeid"] for broker in brokers if broker["state"] != "UP"}
-        self._wire.update(((broker["nodeid"], broker["txbytes"]) for broker in brokers), self._topology.racks)
+        sent = {broker["nodeid"]: broker["txbytes"] for broker in brokers}
         with self._lock:
+            self._wire.update(lambda: sent, self._topology.racks)
             for topic, about in report["topics"].items():
                 self._book(topic, about)
         written_at = report["ts"] / 1e6  # librdkafka's clock is the monotonic one
@@ -136,7 +137,7 @@ class Statistics:
             # Empty before the first report: an estimate before compression would be larger than the first figures.
             return replace(
                 traffic,
-                wire_bytes=self._wire.update((), self._topology.racks),
+                wire_bytes=self._wire.by_zone(),
                 wire_topics=dict(self._topics),
                 wire_estimated=False,
             )

@@ -241,7 +241,7 @@ class AZAwarePartitioner(Partitioner):
 
     def _wire_bytes(self) -> dict[str, int]:
         totals = self._wire_totals
-        return self._wire_zones.update(totals.by_node().items(), self._racks) if totals else {}
+        return self._wire_zones.update(totals.by_node, self._racks) if totals else {}
 
     def _read_metadata(self, topic: str, cluster: ClusterMetadata) -> "_SeenTopic":
         metadata = cluster._partitions  # noqa: SLF001 - leaders without a copy per record

@@ -1,7 +1,7 @@
 """Bytes on the wire since the start, by zone."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 
 from producer.decisions.leader_locality import Racks
 from producer.traffic_cost import UNKNOWN
@@ -18,16 +18,22 @@ class WireBytesByZone:
         self._zones: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def update(self, sent: Iterable[tuple[int, int]], racks: Racks) -> dict[str, int]:
+    def by_zone(self) -> dict[str, int]:
+        """Return the bytes of each zone so far."""
+        with self._lock:
+            return dict(self._zones)
+
+    def update(self, sent: Callable[[], Mapping[int, int]], racks: Racks) -> dict[str, int]:
         """Add the bytes since the last call, and return the bytes of each zone.
 
         Args:
-            sent: broker ids, and the bytes that each broker got since the client has known it. librdkafka forgets a
-                broker while the metadata lacks it, and then counts from 0.
+            sent: returns the bytes that each broker got since the client has known it. librdkafka forgets a broker
+                while the metadata lacks it, and then counts from 0. It is called in the order of the additions: an
+                older total after a newer one would look like such a start at 0.
             racks: of the brokers.
         """
         with self._lock:
-            for broker, now in sent:
+            for broker, now in sent().items():
                 before = self._read.get(broker, 0)
                 self._read[broker] = now
                 zone = racks.get(broker) or UNKNOWN

@@ -1,5 +1,8 @@
 """Bytes on the wire by zone, while racks change and clients forget brokers."""
 
+import itertools
+import threading
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +25,24 @@ def test_no_zone_loses_bytes_and_each_byte_belongs_to_one_zone(
                 counted[broker] = 0
             counted[broker] += sent
             total += sent
-        zones = found.update([(one, counted[one]) for one in fresh], racks)
+        totals = {one: counted[one] for one in fresh}
+        zones = found.update(totals.copy, racks)
         assert sum(zones.values()) == total
         assert all(zones[zone] >= size for zone, size in before.items())
         before = zones
+
+
+def test_threads_count_no_byte_twice() -> None:
+    """One thread read the totals, a second one read and added newer ones, and the first one's looked like a restart."""
+    found, totals = WireBytesByZone(), itertools.count(1)
+
+    def add() -> None:
+        for _ in range(2_000):
+            found.update(lambda: {1: next(totals)}, {1: "a"})
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found.by_zone() == {"a": next(totals) - 1}
