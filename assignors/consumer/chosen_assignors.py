@@ -46,7 +46,9 @@ def _made(kind: Callable[[], Any]) -> AbstractPartitionAssignor:
     try:
         found = kind()
     except TypeError as error:
-        raise ArgumentError(f"assignors=[{kind!r}]: this class needs arguments, pass an instance ({error})") from error
+        raise ArgumentError(
+            f"assignors=[{kind!r}]: the call without arguments failed ({error}); give an instance"
+        ) from error
     if not isinstance(found, AbstractPartitionAssignor):
         raise ArgumentError(f"assignors=[{kind!r}]: it returns {found!r}, which is not an assignor")
     return found

@@ -28,7 +28,9 @@ class AgentsSettings(BaseModel):
         default=600.0, gt=0, allow_inf_nan=False, description="Time in which a backlog is to be read, seconds."
     )
     topics: Whole = Field(
-        default=200, ge=1, description="Maximum number of topics of an agent; with three workers it counts three times."
+        default=200,
+        ge=1,
+        description="Maximum number of topics of an agent; a topic with three workers counts three times.",
     )
     slack: Real = Field(
         default=0.25,

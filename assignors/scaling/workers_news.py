@@ -66,14 +66,14 @@ class NewsListener:
     Args:
         url: as for `WorkersNews`.
         topic: the workers topic.
-        heard: called in the thread; returns quickly.
+        on_change: called in the thread; returns quickly.
 
     Raises:
         ScalingFileError: redis-py is missing, or the address is invalid.
     """
 
-    def __init__(self, url: str, topic: str, heard: Callable[[], None]) -> None:
-        self._address, self._channel, self._on_change = shown(url), news_channel(topic), heard
+    def __init__(self, url: str, topic: str, on_change: Callable[[], None]) -> None:
+        self._address, self._channel, self._on_change = shown(url), news_channel(topic), on_change
         self._client = _connected(url)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="workers-news", daemon=True)

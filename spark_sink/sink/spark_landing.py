@@ -13,7 +13,7 @@ import logging
 import time
 import uuid
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +45,7 @@ from spark_sink.lake.table_storage import PLACEHOLDER, folders_in
 from spark_sink.sink.delta_sink import BatchWriter, DeltaExactlyOnceSink, Landed, SinkWriter, stream_writer
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
 from spark_sink.sink.sink_options import ICEBERG_FORMAT, SinkOptions
-from spark_sink.sink.spark_written_files import adopt, last_write, local_root, parquet_files, remove
+from spark_sink.sink.spark_written_files import adopt, described, last_write, local_root, parquet_files, remove, rows_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -156,17 +156,16 @@ class SparkLanding:
         try:
             with _settings(session):
                 written = self._write_files(_columns(rows, landing.schema), f"file://{root}/{folder}")
-            good = adopt(landing, (folder, f"{folder}/{_IS_BAD}=false"))
-            bad = self._land_bad(landing.files, folder, quarantine_of(address), run)
+            good = described(landing, (folder, f"{folder}/{_IS_BAD}=false"))
+            bad = parquet_files(landing.files, f"{folder}/{_IS_BAD}=true")
+            present = sum(file.rows for file in good) + sum(rows_in(landing.files, path) for path in bad)
+            if present != written:
+                raise TableError(_other_rows(address, root, batch, written, present))
+            found = {address: adopt(landing, good)}
+            if landed := self._land_bad(landing.files, bad, quarantine_of(address), run):
+                found[quarantine_of(address)] = landed
         finally:
             remove(landing.files, folder)
-        found = {address: good, **({quarantine_of(address): bad} if bad else {})}
-        if (present := sum(file.rows for files in found.values() for file in files)) != written:
-            raise TableError(
-                f"{address}: Spark wrote {written} rows of batch {batch}, and {present} of them are in the files under "
-                f"{root}, so the batch was not committed. The folder must be the same one on the driver and on every "
-                "executor, and no other program may remove files from it; start the query again to repeat the batch"
-            )
         BatchWriter(writer, batch).commit([Landed(found, run=run)])
         return None
 
@@ -200,10 +199,10 @@ class SparkLanding:
         writer.parquet(address)
         return int(counted.get["rows"])
 
-    def _land_bad(self, files: pa_fs.FileSystem, folder: str, quarantine: str, run: str) -> list[DataFile]:
+    def _land_bad(self, files: pa_fs.FileSystem, paths: Iterable[str], quarantine: str, run: str) -> list[DataFile]:
         """Write the bad rows, which are in files of Spark's, to files of the quarantine."""
         landing: Landing | None = None
-        for path in parquet_files(files, f"{folder}/{_IS_BAD}=true"):
+        for path in paths:
             with storage_errors(path), files.open_input_file(path) as stream:
                 for batch in open_parquet(stream).iter_batches(_BAD_ROWS):
                     _, bad = split(_unpacked(pa.Table.from_batches([batch])), run)
@@ -218,6 +217,21 @@ class SparkLanding:
         if reason != self._said:
             self._said = reason
             _log.warning("Spark cannot write the files of %s: %s; Python does", self._parsed.routes.default, reason)
+
+
+def _other_rows(address: str, root: str, batch: int, written: int, present: int) -> str:
+    """Return the sentence of a batch whose files have more or fewer rows than Spark has written."""
+    if present > written:
+        why = "a task that Spark repeated has left files, which its commit algorithm 2 allows: use algorithm 1"
+    else:
+        why = (
+            f"{root} must be the same folder on the driver and on every executor, and no other program may remove "
+            "files from it"
+        )
+    return (
+        f"{address}: Spark wrote {written} rows of batch {batch}, and its files have {present}, so the batch was not "
+        f"committed: {why}. Start the query again to repeat the batch"
+    )
 
 
 def _columns(rows: "DataFrame", schema: pa.Schema) -> "DataFrame":

@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow.fs as pa_fs
 
 from spark_sink.lake.adopted_files import describe_written
+from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.table_contract import DataFile
 
@@ -25,21 +26,37 @@ def local_root(files: pa_fs.FileSystem) -> str | None:
     return None
 
 
-def adopt(landing: Landing, folders: Iterable[str]) -> list[DataFile]:
-    """Move the files of some folders to the place where all files of the table are, and describe them.
+def described(landing: Landing, folders: Iterable[str]) -> list[DataFile]:
+    """Describe the files of some folders, where they are; those without rows are left out.
 
     Raises:
         TableError: the storage refused.
     """
-    found = [path for folder in folders for path in parquet_files(landing.files, folder)]
+    paths = [path for folder in folders for path in parquet_files(landing.files, folder)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        for file in pool.map(lambda path: describe_written(landing.files, path, landing.schema.names), found):
-            if file.rows:
-                name = f"part-{uuid.uuid4().hex}.parquet"
-                with storage_errors(file.path):
-                    landing.files.move(file.path, name)
-                landing.add(replace(file, path=name))
+        found = pool.map(lambda path: describe_written(landing.files, path, landing.schema.names), paths)
+        return [file for file in found if file.rows]
+
+
+def adopt(landing: Landing, found: Iterable[DataFile]) -> list[DataFile]:
+    """Move described files to the place where all files of the table are.
+
+    Raises:
+        TableError: the storage refused.
+    """
+    for file in found:
+        name = f"part-{uuid.uuid4().hex}.parquet"
+        with storage_errors(file.path):
+            landing.files.move(file.path, name)
+        landing.add(replace(file, path=name))
     return landing.close()
+
+
+def rows_in(files: pa_fs.FileSystem, path: str) -> int:
+    """Return the number of rows of a file, from its footer."""
+    with storage_errors(path), files.open_input_file(path) as stream:
+        rows: int = open_parquet(stream).metadata.num_rows
+    return rows
 
 
 def parquet_files(files: pa_fs.FileSystem, folder: str) -> list[str]:

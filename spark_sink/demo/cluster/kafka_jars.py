@@ -74,12 +74,16 @@ def _run_ivy(java: str, work: Path, report: Callable[[str], None]) -> None:
         subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as ivy,  # noqa: S603 - our own command
     ):
         line = ""
-        while ivy.poll() is None:
-            before, line = line, f"fetching Kafka {KAFKA_VERSION}: {_megabytes(work)} of about {_MEGABYTES} MB"
-            if line != before:
-                report(line)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                ivy.wait(_LOOK_S)
+        try:
+            while ivy.poll() is None:
+                before, line = line, f"fetching Kafka {KAFKA_VERSION}: {_megabytes(work)} of about {_MEGABYTES} MB"
+                if line != before:
+                    report(line)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    ivy.wait(_LOOK_S)
+        except BaseException:
+            ivy.kill()
+            raise
     if ivy.returncode or not list((work / "jars").glob("kafka_2.13-*.jar")):
         text = (work / "ivy.log").read_text(errors="replace")
         said = (line.strip() for line in text.partition(":::: ERRORS")[2].splitlines())

@@ -111,7 +111,9 @@ def tiles(run: Run) -> Sequence[Tile]:
         Tile(
             "records per second",
             number(run.records_per_second),
-            f"{number(run.records_per_core_second)} a core, of {number(run.busy_seconds, ' s', 1)} with a backlog",
+            f"{number(run.records_per_core_second)} a core, of {number(run.busy_seconds, ' s', 1)} with a backlog"
+            if run.busy_seconds
+            else "no agent had a backlog",
         ),
         Tile("start of the agents", number(run.start_seconds, " s", 1), "two at once, to the first commit"),
         Tile("freshness, p95", number(run.freshness_p95_seconds, " s", 1), "95 % of the live rows came within"),

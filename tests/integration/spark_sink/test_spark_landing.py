@@ -219,7 +219,7 @@ def test_a_batch_whose_files_are_gone_is_not_committed(
     pipeline.fill(range(60))
     options = pipeline.options("delta-exactly-once", "table")
     root = Path(options["path"])
-    adopt = spark_written_files.adopt
+    describe = spark_written_files.described
 
     def remove_first(landing: Landing, folders: Sequence[str]) -> list[DataFile]:
         place = root / folders[0] / {"folder": "", "file": "azimuth_bad=false", "bad rows": "azimuth_bad=true"}[lost]
@@ -227,12 +227,16 @@ def test_a_batch_whose_files_are_gone_is_not_committed(
             next(place.glob("*.parquet")).unlink()
         else:
             shutil.rmtree(place)
-        return adopt(landing, folders)
+        return describe(landing, folders)
 
-    monkeypatch.setattr(spark_landing, "adopt", remove_first)
-    with pytest.raises(Exception, match=r"Spark wrote 59 rows of batch 0, and \d+ of them .* was not committed"):
+    monkeypatch.setattr(spark_landing, "described", remove_first)
+    with pytest.raises(
+        Exception,
+        match=r"Spark wrote 59 rows of batch 0, and its files have \d+, so the batch was not committed: .* same folder",
+    ):
         pipeline.run(options, SparkLanding("delta-exactly-once", options))
     assert positions(options["path"], options["kafka.group.id"]) == {}
+    assert [one.name for one in root.iterdir() if one.suffix == ".parquet"] == []
     monkeypatch.undo()
     pipeline.run(options, SparkLanding("delta-exactly-once", options))
     found, bad = sorted_rows(options), sorted_rows(options, quarantine=True)
