@@ -7,10 +7,11 @@ so that `azimuth verify` finds a hole before the first row.
 
 import json
 import threading
-from collections.abc import Collection, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from spark_sink.errors import OptionError
 from spark_sink.lake.delta_log_reader import TransactionLog
@@ -158,45 +159,58 @@ def positions(
         TableError: the log of a table cannot be read.
     """
     addresses: list[str] = json.loads(table) if table.startswith("[") else [table]
-    asked = [(address, one) for address in addresses for one in _tables(address, storage_options, partitions)]
-    # Of several addresses, each has the positions of some topics only.
-    wanted = frozenset(partitions or ()) if len(addresses) == 1 else frozenset()
+    asked = [one for address in addresses for one in _tables(address, storage_options, partitions)]
+    if len(addresses) > 1:  # each has the positions of some topics only
+        asked = [one._replace(wanted=frozenset()) for one in asked]
     found: dict[TopicPartition, int] = {}
     with ThreadPoolExecutor(max(1, min(_THREADS, len(asked))), thread_name_prefix="positions") as pool:
         # One table needs no thread, and schedules of tests follow the caller's thread only.
-        parts = (pool.map if len(asked) > 1 else map)(
-            lambda pair: _of_table(pair[0], pair[1], group, storage_options or {}, wanted), asked
-        )
+        parts = (pool.map if len(asked) > 1 else map)(lambda one: _of_table(one, group, storage_options or {}), asked)
         for part in parts:
             for key, at in part.items():
                 found[key] = max(at, found.get(key, at))
     return found
 
 
-def _tables(address: str, storage: Storage | None, partitions: Collection[TopicPartition] | None) -> list[str]:
-    if partitions is None or PLACEHOLDER not in address or CLUSTER in address:
-        return [one for one, _ in existing(address, storage)]
-    return sorted({_table_of(address, key) for key in partitions})
+class _Table(NamedTuple):
+    """A table whose positions are read.
+
+    Attributes:
+        name: its address.
+        pattern: of the tables, with `{topic}` if each topic has one.
+        wanted: partitions whose positions are needed; empty for all of the table.
+    """
+
+    name: str
+    pattern: str
+    wanted: frozenset[TopicPartition] = frozenset()
 
 
-def _table_of(address: str, key: TopicPartition) -> str:
-    return with_name(address if is_iceberg(address) else table_uri(address), PLACEHOLDER, key.topic)
+def _tables(address: str, storage: Storage | None, partitions: Collection[TopicPartition] | None) -> list[_Table]:
+    pattern = address if is_iceberg(address) else table_uri(address)
+    if PLACEHOLDER not in address:
+        return [_Table(address, pattern, frozenset(partitions or ()))]
+    if partitions is None or CLUSTER in address:
+        return [_Table(one, pattern) for one, _ in existing(address, storage)]
+    by_name: dict[str, set[TopicPartition]] = {}
+    for key in partitions:
+        by_name.setdefault(with_name(pattern, PLACEHOLDER, key.topic), set()).add(key)
+    return [_Table(name, pattern, frozenset(keys)) for name, keys in sorted(by_name.items())]
 
 
-def _of_table(
-    address: str, one: str, group: str, storage: Storage, wanted: AbstractSet[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """Return the positions of one table of an address, without those of topics whose table is another one."""
-    whole = PLACEHOLDER not in address
-    if is_iceberg(address):
-        table = open_stored(one, storage)
+def _of_table(one: _Table, group: str, storage: Storage) -> dict[TopicPartition, int]:
+    """Return the positions of one table, without those of topics whose table is another one."""
+    if is_iceberg(one.name):
+        table = open_stored(one.name, storage)
         state = table.state.groups.get(group) if table else None
         found = state.positions if state else {}
     else:
-        names = {application(group, key) for key in wanted if whole or _table_of(address, key) == one}
-        newest = TransactionLog(table_uri(one), storage).newest(names) if names else None
-        found = parse_positions(newest or transactions(one, storage), group)
-    return {key: at for key, at in found.items() if whole or _table_of(address, key) == one}
+        names = {application(group, key) for key in one.wanted}
+        with _shared_log(one.name, storage) as log:
+            found = parse_positions((log.newest(names) if names else None) or log.refresh(), group)
+    if PLACEHOLDER not in one.pattern:
+        return dict(found)
+    return {key: at for key, at in found.items() if with_name(one.pattern, PLACEHOLDER, key.topic) == one.name}
 
 
 def existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:
@@ -228,11 +242,18 @@ def existing(address: str, storage: Storage | None) -> list[tuple[str, str | Non
 
 def transactions(table: str, storage_options: Storage | None = None) -> dict[str, int]:
     """Read all application transactions of a table; later calls read only new commits."""
+    with _shared_log(table, storage_options) as log:
+        return dict(log.refresh())
+
+
+@contextmanager
+def _shared_log(table: str, storage: Storage | None) -> Iterator[TransactionLog]:
+    """Yield the log of a table that this process keeps, to one thread at a time."""
     uri = table_uri(table)
-    key = uri, tuple(sorted((storage_options or {}).items()))
+    key = uri, tuple(sorted((storage or {}).items()))
     with _LOCK:
         shared = _LOGS.get(key)
         if shared is None:
-            shared = _LOGS.setdefault(key, _SharedLog(TransactionLog(uri, storage_options, operations=False)))
+            shared = _LOGS.setdefault(key, _SharedLog(TransactionLog(uri, storage, operations=False)))
     with shared.lock:
-        return dict(shared.log.refresh())
+        yield shared.log
