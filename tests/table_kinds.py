@@ -61,6 +61,36 @@ def rows_of(key: TopicPartition, offsets: Iterable[int]) -> pa.RecordBatch:
     )
 
 
+@dataclass
+class Place:
+    """Tables of one format in a folder.
+
+    Attributes:
+        root: the folder.
+        format: `delta` or `iceberg`.
+    """
+
+    root: Path
+    format: str
+
+    @property
+    def storage(self) -> dict[str, str]:
+        """Options of the tables' storage."""
+        return {"catalog.warehouse": str(self.root / "warehouse")} if self.format == "iceberg" else {}
+
+    def address(self, table: str) -> str:
+        """Address of a table."""
+        return iceberg_address(f"lake.raw.{table}") if self.format == "iceberg" else str(self.root / table)
+
+    def offsets(self, table: str) -> list[int]:
+        """Read the offsets in a table by the format's own reader, sorted."""
+        if self.format == "iceberg":
+            found = open_catalog("lake", self.storage).load_table(("raw", table)).scan().to_arrow()
+        else:
+            found = DeltaTable(self.address(table)).to_pyarrow_table()
+        return sorted(found.column("offset").to_pylist())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
     """An S3 for tables.

@@ -19,25 +19,22 @@ from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.delta_sink import BatchWriter, SinkWriter
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.sink_options import SinkOptions
+from tests.table_kinds import Place
 
 SCHEMA = arrow_schema(headers=False)
 KINDS = ("delta", "iceberg")
 
 
 @dataclass
-class Query:
+class Query(Place):
     """A query that writes its batches in a function, as Spark runs it.
 
     Attributes:
-        root: folder of the tables.
-        kind: format of the tables.
         checkpoint: name of its checkpoint.
         topic: the topic that it reads.
         run: id of its run.
     """
 
-    root: Path
-    kind: str = "delta"
     checkpoint: str = "c"
     topic: str = "t"
     run: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -52,8 +49,8 @@ class Query:
             "kafka.group.id": "g",
             "checkpointLocation": str(self.root / self.checkpoint),
             "batchId": str(batch),
-            "tableFormat": self.kind,
-            **self.storage(),
+            "tableFormat": self.format,
+            **self.storage,
         }
         writer = BatchWriter(SinkWriter(SinkOptions.parse(given), SCHEMA), batch, lambda: self.run)
         rows = [{"topic": self.topic, "partition": 0, "offset": one, "value": b"v"} for one in offsets]
@@ -62,33 +59,17 @@ class Query:
 
     def restarted(self) -> "Query":
         """Return the next run of the query, with the same checkpoint."""
-        return Query(self.root, self.kind, self.checkpoint, self.topic)
-
-    def storage(self) -> dict[str, str]:
-        """Return the options of the tables' storage."""
-        return {"catalog.warehouse": str(self.root / "warehouse")} if self.kind == "iceberg" else {}
-
-    def address(self, table: str) -> str:
-        """Return the address of a table."""
-        return f"iceberg://lake.raw.{table}" if self.kind == "iceberg" else str(self.root / table)
+        return Query(self.root, self.format, self.checkpoint, self.topic)
 
     def restore_point(self, table: str) -> Callable[[], object]:
         """Return a call that brings the present version of a table back."""
-        if self.kind == "iceberg":
-            found = open_catalog("lake", self.storage()).load_table(("raw", table))
+        if self.format == "iceberg":
+            found = open_catalog("lake", self.storage).load_table(("raw", table))
             number = found.metadata.current_snapshot_id
             assert number is not None
             return lambda: found.refresh().manage_snapshots().set_current_snapshot(snapshot_id=number).commit()
         version = DeltaTable(self.address(table)).version()
         return lambda: DeltaTable(self.address(table)).restore(version)
-
-    def offsets(self, table: str) -> list[int]:
-        """Read the offsets in a table by the format's own reader."""
-        if self.kind == "iceberg":
-            found = open_catalog("lake", self.storage()).load_table(("raw", table)).scan().to_arrow()
-        else:
-            found = DeltaTable(str(self.root / table)).to_pyarrow_table()
-        return sorted(found.column("offset").to_pylist())
 
 
 @pytest.fixture(params=KINDS)
@@ -104,9 +85,9 @@ def test_a_repeated_batch_adds_nothing_to_any_of_its_tables(query: Query) -> Non
         for table in tables:
             query.write(table, batch, range(3 * batch, 3 * batch + 3), (3 * batch, 3 * batch + 3))
     for table in "xy":
-        assert positions(query.address(table), "g", query.storage()) == {("t", 0): 9}
+        assert positions(query.address(table), "g", query.storage) == {("t", 0): 9}
         assert query.offsets(table) == list(range(9))
-        if query.kind == "delta":
+        if query.format == "delta":
             found = verify(query.address(table))
             assert (found.rows, found.ok) == (9, True)
 
@@ -160,7 +141,7 @@ def test_a_batch_of_a_refused_write_is_whole_after_a_rewind(
     with pytest.raises(TableError, match="already written a part of batch 1"):
         query.write("x", 1, range(4, 10, 2), (3, 10))
     restore()
-    rewind(query.address("x"), None, query.storage(), apply=True)
+    rewind(query.address("x"), None, query.storage, apply=True)
     monkeypatch.setattr("spark_sink.sink.delta_sink._KEPT", {})  # a new process
     for _ in range(2):
         query = query.restarted()
@@ -183,7 +164,7 @@ def test_rows_after_an_empty_write_are_refused_and_an_empty_write_after_rows_is_
 
 def test_another_query_with_the_same_batch_numbers_is_no_replay(query: Query) -> None:
     """Each checkpoint counts its batches from 0; only offsets decide which rows a table has."""
-    other = Query(query.root, query.kind, "other", "u", query.run)
+    other = Query(query.root, query.format, "other", "u", query.run)
     for batch in (0, 1):
         query.write("x", batch, range(3 * batch, 3 * batch + 3), (3 * batch, 3 * batch + 3))
         other.write("x", batch, range(3 * batch, 3 * batch + 3), (3 * batch, 3 * batch + 3))
@@ -194,7 +175,7 @@ def test_another_query_with_the_same_batch_numbers_is_no_replay(query: Query) ->
 def test_a_write_that_does_not_know_its_run_is_refused(tmp_path: Path, run: str) -> None:
     """Without the run, a second write and a replay look the same."""
     with pytest.raises(TableError, match=r"nothing was written. Write in the thread in which Spark calls the function"):
-        Query(tmp_path, run=run).write("x", 0, range(3), (0, 3))
+        Query(tmp_path, "delta", run=run).write("x", 0, range(3), (0, 3))
 
 
 @pytest.mark.parametrize("sink", [DeltaExactlyOnceSink, IcebergExactlyOnceSink], ids=KINDS)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,51 +14,23 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, positions
 from spark_sink.errors import HoleError, OptionError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
-from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.sink.range_write import added, fingerprints, ranges_of_write
+from tests.table_kinds import Place
 
 SCHEMA = arrow_schema(headers=False)
 
 
-@dataclass(frozen=True)
-class Job:
-    """A job that writes rows of ranges into one table.
-
-    Attributes:
-        root: folder of the table.
-        kind: its format.
-    """
-
-    root: Path
-    kind: str
+class Job(Place):
+    """A job that writes rows of ranges into the table `x`."""
 
     def write(self, begin: int, end: int, rows: Iterable[int] | None = None, **more: str) -> None:
         """Write the rows of one range, all or some of them, as Spark's calls do."""
-        sink = {"delta": DeltaExactlyOnceSink, "iceberg": IcebergExactlyOnceSink}[self.kind]
-        given = {"path": self.address.removeprefix("iceberg://"), "kafka.group.id": "g", **self.storage}
+        sink = {"delta": DeltaExactlyOnceSink, "iceberg": IcebergExactlyOnceSink}[self.format]
+        given = {"path": self.address("x").removeprefix("iceberg://"), "kafka.group.id": "g", **self.storage}
         writer = sink({**given, **bounds(begin, end), **more}).writer(from_arrow_schema(SCHEMA), overwrite=False)
         found = [{"topic": "t", "partition": 0, "offset": one, "value": b"v"} for one in rows or range(begin, end)]
         batch = pa.RecordBatch.from_pylist(found, schema=SCHEMA)
         writer.commit([writer.write(iter([batch]))])
-
-    @property
-    def address(self) -> str:
-        """Address of the table."""
-        return "iceberg://lake.raw.x" if self.kind == "iceberg" else str(self.root / "x")
-
-    @property
-    def storage(self) -> dict[str, str]:
-        """Options of the table's storage."""
-        return {"catalog.warehouse": str(self.root / "warehouse")} if self.kind == "iceberg" else {}
-
-    @property
-    def offsets(self) -> list[int]:
-        """The offsets in the table, by the format's own reader."""
-        if self.kind == "iceberg":
-            found = open_catalog("lake", self.storage).load_table(("raw", "x")).scan().to_arrow()
-        else:
-            found = DeltaTable(self.address).to_pyarrow_table()
-        return sorted(found.column("offset").to_pylist())
 
 
 def bounds(begin: object, end: object) -> dict[str, str]:
@@ -77,8 +48,8 @@ def test_a_repeated_write_adds_nothing(job: Job) -> None:
     """Schedulers repeat jobs; the next one begins where the table ends."""
     for begin, end in ((0, 5), (0, 5), (5, 8), (5, 8), (8, 9)):
         job.write(begin, end)
-    assert job.offsets == list(range(9))
-    assert positions(job.address, "g", job.storage) == {("t", 0): 9}
+    assert job.offsets("x") == list(range(9))
+    assert positions(job.address("x"), "g", job.storage) == {("t", 0): 9}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +68,7 @@ def test_rows_below_the_position_are_refused_unless_the_newest_write_is_repeated
     ):
         job.write(0, end, rows)
     job.write(0, 6, [4, 0, 2])
-    assert job.offsets == [0, 2, 4]
+    assert job.offsets("x") == [0, 2, 4]
 
 
 def test_each_table_of_a_write_knows_its_own_part(tmp_path: Path) -> None:
@@ -127,14 +98,14 @@ def test_a_write_after_a_later_one_is_refused(job: Job) -> None:
     job.write(5, 8)
     with pytest.raises(TableError, match=r"from offset 0 to 8 of t/0, and this write has rows from offset 0 on"):
         job.write(0, 5)
-    assert job.offsets == list(range(8))
+    assert job.offsets("x") == list(range(8))
 
 
 def test_ranges_that_overlap_without_rows_go_on(job: Job) -> None:
     """A filter may leave nothing of the part that the table has."""
     job.write(0, 5)
     job.write(3, 9, [6, 8])
-    assert job.offsets == [0, 1, 2, 3, 4, 6, 8]
+    assert job.offsets("x") == [0, 1, 2, 3, 4, 6, 8]
 
 
 def test_a_range_after_the_position_is_a_hole(job: Job) -> None:
@@ -142,7 +113,7 @@ def test_a_range_after_the_position_is_a_hole(job: Job) -> None:
     job.write(0, 5)
     with pytest.raises(HoleError, match=r"the batch begins at offset 7, but the table's position is 5;"):
         job.write(7, 9)
-    assert job.offsets == list(range(5))
+    assert job.offsets("x") == list(range(5))
 
 
 def test_rows_from_before_the_groups_first_offset_are_refused(job: Job) -> None:
@@ -151,7 +122,7 @@ def test_rows_from_before_the_groups_first_offset_are_refused(job: Job) -> None:
     for begin, end in ((0, 5), (0, 7), (4, 20)):
         with pytest.raises(TableError, match=r"it has come from offset 5 to 9 of t/0"):
             job.write(begin, end)
-    assert job.offsets == list(range(5, 9))
+    assert job.offsets("x") == list(range(5, 9))
 
 
 def test_rows_outside_of_the_ranges_are_refused(job: Job) -> None:
@@ -185,7 +156,7 @@ def test_any_sequence_of_writes_leaves_each_offset_once(
         else:
             with pytest.raises(TableError):
                 job.write(begin, begin + length)
-    assert job.offsets == list(range(first, at))
+    assert job.offsets("x") == list(range(first, at))
 
 
 @pytest.mark.parametrize(
