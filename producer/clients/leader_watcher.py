@@ -159,7 +159,7 @@ class LeaderWatcher:
         """
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None:
-            if (topic in self._missing or topic in self._later) and max(leaders.values(), default=-1) >= 0:
+            if topic in self._without_leaders() and max(leaders.values(), default=-1) >= 0:
                 self.refresh_soon()
             return
         if at < self._read_at:
@@ -201,12 +201,13 @@ class LeaderWatcher:
                 self._thread = threading.Thread(target=_run, args=arguments, name="azimuth-leaders", daemon=True)
                 self._thread.start()
 
+    def _without_leaders(self) -> set[str]:
+        """Return the topics that the thread is to read for the first time."""
+        return self._missing | self._later
+
     def _must_hurry(self) -> bool:
         return (
-            bool(self._missing or self._later)
-            or self._racks_failed
-            or self._topics_in_use.away()
-            or self._expects_changes()
+            bool(self._without_leaders()) or self._racks_failed or self._topics_in_use.away() or self._expects_changes()
         )
 
     def _expects_changes(self) -> bool:
@@ -260,12 +261,8 @@ class LeaderWatcher:
         now = monotonic()
         if self._racks_failed or self._expects_changes() or now - self._all_read_at >= self._refresh_s:
             self._all_read_at = now
-            return {*in_use, *self._missing, *self._later}
-        return {
-            *self._missing,
-            *self._later,
-            *(name for name, one in in_use.items() if self._topics_in_use.is_away(one)),
-        }
+            return self._without_leaders() | in_use.keys()
+        return self._without_leaders() | {name for name, one in in_use.items() if self._topics_in_use.is_away(one)}
 
     def _read(
         self, ask: AskLeaders, wanted: set[str], timeout_s: float, *, lists: bool = False, blocks: bool = False
