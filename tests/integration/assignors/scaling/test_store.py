@@ -97,7 +97,7 @@ def test_a_server_that_goes_away_is_a_named_error(server: str) -> None:
     """The round is reported, and the next one may find it again."""
     with pytest.raises(StoreError, match="does not answer"):
         RedisStore("redis://127.0.0.1:1/0")
-    with pytest.raises(StoreError, match="no address of Redis"):
+    with pytest.raises(StoreError, match="is not an address of Redis"):
         RedisStore("nonsense://")
     store = RedisStore(server)
     store._redis.close()
