@@ -111,7 +111,7 @@ def tiles(run: Run) -> Sequence[Tile]:
         Tile(
             "records per second",
             number(run.records_per_second),
-            f"{number(run.records_per_core_second)} a core, of {number(run.busy_seconds, ' s', 1)} with a backlog"
+            f"{number(run.records_per_core_second)} a core, over {number(run.busy_seconds, ' s', 1)} of backlog"
             if run.busy_seconds
             else "no agent had a backlog",
         ),
