@@ -24,10 +24,10 @@ from tests.unit.assignors.consumer.surface_walk import METHODS, PROTOCOLS, STATE
 
 
 def _pairs() -> Iterator[ParameterSet]:
-    """Each callback with each method in each protocol; with the broker's assignors a quarter before a change lands."""
+    """Each callback with each method in each protocol; where the broker assigns, an eighth before a change lands."""
     cells = itertools.product(PROTOCOLS, enumerate(CALLBACKS), enumerate(METHODS))
     for protocol, (row, callback), (column, method) in cells:
-        seldom = protocol == "consumer" and (row + column) % 4
+        seldom = protocol == "consumer" and (row + column) % 8
         marks = [pytest.mark.slow, *[pytest.mark.matrix] * bool(seldom)]
         yield pytest.param(protocol, callback, method, id=f"{protocol}-{callback}-{method}", marks=marks)
 
