@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,10 +169,8 @@ class TransactionLog:
         Raises:
             TableError: the log cannot be read up to this version, because commits are missing or invalid.
         """
-        try:
+        with self._errors():
             return self._read_on(version)
-        except _UNREADABLE as error:
-            raise TableError(f"{self.uri}: the table's log cannot be read: {plain(error)}") from error
 
     def newest(self, wanted: AbstractSet[str]) -> Mapping[str, int] | None:
         """Return the versions of some application ids from the newest commits, without reading the log as a whole.
@@ -182,8 +181,13 @@ class TransactionLog:
         Raises:
             TableError: the log cannot be read.
         """
-        try:
+        with self._errors():
             return self._newest(wanted)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
         except _UNREADABLE as error:
             raise TableError(f"{self.uri}: the table's log cannot be read: {plain(error)}") from error
 

@@ -22,6 +22,7 @@ from spark_sink.fetch.raw_columns import arrow_schema, schema_without
 from spark_sink.lake.file_descriptions import describe_file, parse_file
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import DataFile
+from spark_sink.options.source_options import left_out
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
@@ -53,8 +54,7 @@ def table_schema(options: Mapping[str, str]) -> pa.Schema:
     if not text:
         asked = (given.get(name, "false").lower() == "true" for name in ("includeheaders", "includetimestamptype"))
         headers, timestamp_type = asked
-        left_out = [name for name in ("key", "value") if given.get(f"include{name}", "true").lower() == "false"]
-        return schema_without(arrow_schema(headers=headers, timestamp_type=timestamp_type), left_out)
+        return schema_without(arrow_schema(headers=headers, timestamp_type=timestamp_type), left_out(given))
     try:
         schema = StructType.fromJson(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
