@@ -5,6 +5,7 @@
 * `delta_table`: the implementation of that contract with Delta.
 * `iceberg`: the implementation of that contract with Iceberg.
 * `table_formats`: opens a table of either format by its address.
+* `delta_commit`: commits files and application transactions to a Delta table.
 * `delta_log_reader`: application transactions (`txn`) read from the Delta log.
 * `positions`: the next offset of each partition, stored in a table.
 * `file_descriptions`: data files as JSON values.

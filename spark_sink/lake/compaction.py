@@ -5,12 +5,13 @@ import time
 from collections.abc import Sequence
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from spark_sink.errors import TableError
 from spark_sink.formats.variant_type import arrow_columns
-from spark_sink.lake.delta_log_reader import OURS, TransactionLog, lasting
+from spark_sink.lake.delta_commit import commit
+from spark_sink.lake.delta_log_reader import TransactionLog, lasting
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, write_rewrite
 from spark_sink.lake.table_storage import Storage, filesystem
@@ -110,14 +111,5 @@ class Compaction:
 
 
 def _set_application(handle: DeltaTable, name: str, number: int) -> None:
-    handle.create_write_transaction(
-        [],
-        mode="append",
-        schema=handle.schema(),
-        partition_by=handle.metadata().partition_columns,
-        commit_properties=CommitProperties(
-            app_transactions=[lasting(name, number)],
-            custom_metadata={OURS: _NO_ROWS},
-        ),
-    )
+    commit(handle, (), [lasting(name, number)], _NO_ROWS)
     handle.update_incremental()

@@ -21,7 +21,8 @@ from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_put_check import refuse_overwriting_store
-from spark_sink.lake.delta_log_reader import OURS, TransactionLog, lasting
+from spark_sink.lake.delta_commit import commit
+from spark_sink.lake.delta_log_reader import TransactionLog, lasting
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.parquet_landing import KEYS, Landing, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
@@ -215,17 +216,8 @@ class DeltaLakeTable:
             note["quarantined"] = describe_quarantined(self._group, change.quarantined)
         # delta-rs retries a commit without checking the positions of other groups, so a group begins in one attempt.
         retries = 0 if change.beginnings else None
-        properties = CommitProperties(
-            app_transactions=transactions, custom_metadata={OURS: note}, max_commit_retries=retries
-        )
         try:
-            handle.create_write_transaction(
-                [_add(file) for file in change.files],
-                mode="append",
-                schema=handle.schema(),
-                partition_by=handle.metadata().partition_columns,
-                commit_properties=properties,
-            )
+            commit(handle, [_add(file) for file in change.files], transactions, note, retries)
         except CommitFailedError as error:
             with storage_errors(self._uri):
                 lost = self._log.has_commit(handle.version() + 1)

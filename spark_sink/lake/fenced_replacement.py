@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from spark_sink.errors import ConflictError
-from spark_sink.lake.delta_log_reader import OURS
+from spark_sink.lake.delta_commit import commit
 from spark_sink.lake.file_rewrite import Rewrite, refuse_unknown_features
 
 ATTEMPTS = 30
@@ -57,15 +57,7 @@ def replace_files(
         if not needed <= active_paths(handle):
             return False
         try:
-            handle.create_write_transaction(
-                actions,
-                mode="append",
-                schema=handle.schema(),
-                partition_by=handle.metadata().partition_columns,
-                commit_properties=CommitProperties(
-                    app_transactions=list(transactions), custom_metadata={OURS: dict(note)}, max_commit_retries=0
-                ),
-            )
+            commit(handle, actions, transactions, note, retries=0)
         except CommitFailedError:
             compared = handle.version()
             handle.update_incremental()

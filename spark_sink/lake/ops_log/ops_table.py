@@ -15,14 +15,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from spark_sink.errors import SparkSinkError, TableError, plain
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.conditional_put_check import refuse_overwriting_store
-from spark_sink.lake.delta_log_reader import OURS, our_note
+from spark_sink.lake.delta_commit import commit
+from spark_sink.lake.delta_log_reader import our_note
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, table_files, write_rewrite
@@ -126,13 +127,7 @@ class OpsTable:
         files = filesystem(self.uri, self._storage, make=True)
         try:
             added, day = _land(files, path, write)
-            handle.create_write_transaction(
-                [added],
-                mode="append",
-                schema=handle.schema(),
-                partition_by=[_DATE],
-                commit_properties=CommitProperties(custom_metadata={OURS: {"kind": "ops", "write": write.id}}),
-            )
+            commit(handle, [added], note={"kind": "ops", "write": write.id})
         except (SparkSinkError, DeltaError, OSError):
             if self._has(write):
                 return

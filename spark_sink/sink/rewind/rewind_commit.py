@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from deltalake import CommitProperties, DeltaTable
+from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-from spark_sink.lake.delta_log_reader import OURS, TransactionLog, lasting
+from spark_sink.lake.delta_commit import commit
+from spark_sink.lake.delta_log_reader import TransactionLog, lasting
 from spark_sink.lake.positions import rewound
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -47,14 +48,5 @@ def commit_positions(
     Raises:
         CommitFailedError: another writer committed since.
     """
-    handle.create_write_transaction(
-        list(files),
-        mode="append",
-        schema=handle.schema(),
-        partition_by=handle.metadata().partition_columns,
-        commit_properties=CommitProperties(
-            app_transactions=[lasting(name, number) for name, number in numbers.items()],
-            custom_metadata={OURS: dict(note)},
-            max_commit_retries=0,  # a commit after the rows were read must make this one fail
-        ),
-    )
+    # Without retries: a commit after the rows were read must make this one fail.
+    commit(handle, files, [lasting(name, number) for name, number in numbers.items()], note, retries=0)
