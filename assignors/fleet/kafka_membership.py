@@ -9,11 +9,8 @@ import base64
 import contextlib
 import json
 import logging
-import os
-import socket
 import threading
 import time
-import uuid
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +24,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from assignors.clients.kafka_python_creation import connected
 from assignors.errors import FleetError, MembershipError
 from assignors.fleet.agents_view import Agent, View
-from assignors.fleet.membership_contract import Membership, Session, Standing, StateCell, Witness
+from assignors.fleet.membership_contract import Membership, Session, Standing, ThreadedMembers, Witness, without_server
 from assignors.member.group_member import GroupMember
 from assignors.protocol.join_subscription import encode_subscription
 
@@ -140,7 +137,7 @@ class _ViewAssignor(AbstractPartitionAssignor):
             self._on_round(self.last)
 
 
-class KafkaMembers:
+class KafkaMembers(ThreadedMembers):
     """Membership of one agent by a Kafka group; the contract is that of `Members`.
 
     Brokers do not report the time of a member's last heartbeat, so `beats` is empty.
@@ -161,35 +158,14 @@ class KafkaMembers:
         session: Session | None = None,
         witness: Witness | None = None,
     ) -> None:
-        self._agent = agent
+        super().__init__("kafka", agent, session, witness)
         self._kafka = dict(kafka)
         self._group = f"azimuth.fleet.{fleet}"
-        self._session = session or Session()
-        self._witness = witness
-        self._cell = StateCell()
-        self._process = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         self._assignor = _ViewAssignor(agent, self._process, self._hear)
         self._member: GroupMember | None = None
-        self._ended = threading.Event()
         self._declares = threading.Event()
         self._joined = False  # whether the current member has joined
         self._final = False  # whether a new member would end for the reason of the last one
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> Self:
-        """Start joining; a second call has no effect."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="fleet-kafka", daemon=True)
-            self._thread.start()
-        return self
-
-    def state(self) -> Membership:
-        """The current state."""
-        return self._cell.state
-
-    def wait(self, seen: Membership, timeout_s: float) -> Membership:
-        """Wait for a change."""
-        return self._cell.wait(seen, timeout_s)
 
     def declare(self, settings: tuple[str, ...]) -> None:
         """Declare these settings in the next join, which is requested soon."""
@@ -244,16 +220,9 @@ class KafkaMembers:
                     raise FleetError(f"the fleet's group {self._group} is rebalancing: ask again in a few seconds")
             time.sleep(_PAUSE_S)
 
-    def close(self) -> None:
-        """Leave."""
-        if self._ended.is_set():
-            return
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+    def _leave(self) -> None:
         if self._member is not None:
             self._member.close()
-        self._cell.change(standing=Standing.LEFT, reason="closed")
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -261,7 +230,7 @@ class KafkaMembers:
                 self._join()
             else:
                 self._look(self._member)
-            self._ended.wait(_PAUSE_S)
+            self._woken.wait(_PAUSE_S)
 
     def _join(self) -> None:
         session_ms = int(self._session.session_s * 1000)
@@ -293,7 +262,7 @@ class KafkaMembers:
             self._note(Standing.JOINING if state.view is None else state.standing, reason)
             return
         standing = self._standing(state.heard_s)
-        self._note(standing, reason if standing is Standing.MEMBER else f"{reason}; {_does(standing)}")
+        self._note(standing, reason if standing is Standing.MEMBER else f"{reason}; {without_server(standing)}")
 
     def _standing(self, heard_s: float) -> Standing:
         # After an error that a retry cannot fix the others remove this agent, whatever other servers answer.
@@ -328,7 +297,7 @@ class KafkaMembers:
             return
         # These two look the same from here: the broker answers a rebalance only when all live members have rejoined.
         silence = "the fleet's group does not answer: the home cluster is away, or a rebalance waits for a dead agent"
-        self._note(standing, f"{silence}; {_does(standing)}")
+        self._note(standing, f"{silence}; {without_server(standing)}")
 
     def _hear(self, made: MembershipRound) -> None:
         self._joined, self._final = True, False
@@ -339,16 +308,6 @@ class KafkaMembers:
         by = (owner or "a process that left").rpartition(":")[0]
         self._cell.change(heard_s=time.monotonic())
         self._note(Standing.REFUSED, f"agent id {self._agent.id!r} is in use by {by}: give each agent an id of its own")
-
-    def _note(self, standing: Standing, reason: str) -> None:
-        state = self._cell.state
-        if (state.standing, bool(state.reason)) != (standing, True):
-            log.warning("fleet: agent %r: %s", self._agent.id, reason)
-        self._cell.change(standing=standing, reason=reason)
-
-
-def _does(standing: Standing) -> str:
-    return "the last view stays" if standing is Standing.UNREACHABLE else "no other server does either: stopping"
 
 
 def _read(member: str, metadata: Any) -> Candidate | None:  # noqa: ANN401 - kafka-python's, or a mapping of its fields

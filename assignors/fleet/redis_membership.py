@@ -6,19 +6,15 @@ Every step runs as a script on the server. So the server computes each view once
 import importlib.resources
 import json
 import logging
-import os
-import socket
-import threading
 import time
-import uuid
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 from assignors.clients.masked_addresses import shown
 from assignors.clients.redis_addresses import REDIS_ADDRESSES, close_redis, connect_redis
 from assignors.errors import FleetError
 from assignors.fleet.agents_view import Agent, View
-from assignors.fleet.membership_contract import Membership, Session, Standing, StateCell, Witness
+from assignors.fleet.membership_contract import Membership, Session, Standing, ThreadedMembers, Witness, without_server
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +23,7 @@ class _ForeignError(Exception):
     """The server holds a value that is not a view: another program writes to the fleet's keys."""
 
 
-class RedisMembers:
+class RedisMembers(ThreadedMembers):
     """Membership of one agent by Redis; the contract is that of `Members`.
 
     If the server has lost its data (flushed, restarted without it), the first agent to send a beat restores the newest
@@ -53,41 +49,19 @@ class RedisMembers:
         session: Session | None = None,
         witness: Witness | None = None,
     ) -> None:
-        self._agent = agent
+        super().__init__("redis", agent, session, witness)
         self._address = shown(url)  # for the page and the log
-        self._session = session or Session()
-        self._witness = witness
-        self._cell = StateCell()
-        self._process = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         # The braces keep all keys of a fleet on one server of a Redis cluster.
         self._index = f"azimuth:{{{fleet}}}:index"
         self._beat = f"azimuth:{{{fleet}}}:beat:{agent.id}"
         self._client, self._error, self._answered = _connect(url, min(self._session.beat_s, 2.0))
         source = importlib.resources.files("assignors.fleet").joinpath("redis_membership.lua").read_text()
         self._script = self._client.register_script(source)
-        self._ended = threading.Event()
-        self._beat_now = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> Self:
-        """Start joining; a second call has no effect."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="fleet-redis", daemon=True)
-            self._thread.start()
-        return self
-
-    def state(self) -> Membership:
-        """The current state."""
-        return self._cell.state
-
-    def wait(self, seen: Membership, timeout_s: float) -> Membership:
-        """Wait for a change."""
-        return self._cell.wait(seen, timeout_s)
 
     def declare(self, settings: tuple[str, ...]) -> None:
         """Declare these settings with the next beat, which is sent now."""
         self._agent = replace(self._agent, settings=settings)
-        self._beat_now.set()
+        self._woken.set()
 
     def observe(self) -> Membership:
         """Request the live agents; writes nothing.
@@ -101,25 +75,18 @@ class RedisMembers:
             raise FleetError(f"{self._says(error)}: {error}") from error
         return Membership(view=view, standing=self._cell.state.standing, beats=beats)
 
-    def close(self) -> None:
-        """Leave."""
-        if self._ended.is_set():
-            return
-        self._ended.set()
-        self._beat_now.set()
+    def _leave(self) -> None:
         if self._thread is not None:
-            self._thread.join()
             try:
                 self._step("leave")
             except self._error as error:
                 log.warning("fleet: could not remove this agent from Redis: %s", error)
         close_redis(self._client)
-        self._cell.change(standing=Standing.LEFT, reason="closed")
 
     def _run(self) -> None:
         answered = time.monotonic()
         while not self._ended.is_set():
-            self._beat_now.clear()
+            self._woken.clear()
             sent = time.monotonic()
             try:
                 view, owner, beats = self._step("beat")
@@ -129,7 +96,7 @@ class RedisMembers:
                 answered = sent
                 self._hear(view, owner, beats)
             if not self._ended.is_set():
-                self._beat_now.wait(max(0.0, self._session.beat_s - (time.monotonic() - sent)))
+                self._woken.wait(max(0.0, self._session.beat_s - (time.monotonic() - sent)))
 
     def _hear(self, view: View, owner: str, beats: dict[str, float]) -> None:
         before = self._cell.state.standing
@@ -150,21 +117,13 @@ class RedisMembers:
             return
         standing = self._session.standing(silent_s, self._witness)
         if standing is not Standing.MEMBER:
-            stays = standing is Standing.UNREACHABLE
-            does = "the last view stays" if stays else "no other server does either: stopping"
             why = f" ({error})" if isinstance(error, self._answered) else ""
-            self._note(standing, f"{self._says(error)}, {does}{why}")
+            self._note(standing, f"{self._says(error)}, {without_server(standing)}{why}")
 
     def _says(self, error: Exception) -> str:
         if isinstance(error, self._answered):
             return f"Redis at {self._address} does not keep the fleet's view, in key {self._index}"
         return f"Redis at {self._address} does not answer"
-
-    def _note(self, standing: Standing, reason: str) -> None:
-        state = self._cell.state
-        if (state.standing, bool(state.reason)) != (standing, True):
-            log.warning("fleet: agent %r: %s", self._agent.id, reason)
-        self._cell.change(standing=standing, reason=reason)
 
     def _step(self, operation: str) -> tuple[View, str, dict[str, float]]:
         known = self._cell.state.view
