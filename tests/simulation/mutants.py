@@ -232,9 +232,9 @@ def _add_to_restored(*given: Any) -> None:  # noqa: ANN401 -- as given
 def _add_by_first_look(uri: str, group: str, storage: Any) -> None:  # noqa: ANN401 -- as given
     table = DeltaLakeTable(uri, group, storage, restored=True)
     snapshot = table.refresh()
-    assert snapshot is not None
+    table.refresh = lambda: snapshot  # type: ignore[method-assign]  # only the first look counts
     rewind_module.add_those_left(  # type: ignore[attr-defined]  # its own import
-        table, DeltaLakeTable(quarantine_of(uri), group, storage), snapshot.quarantined
+        table, DeltaLakeTable(quarantine_of(uri), group, storage)
     )
 
 

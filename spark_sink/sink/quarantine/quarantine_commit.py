@@ -132,22 +132,33 @@ def add_quarantined(
     )
 
 
-def add_those_left(
-    table: Table,
-    quarantine: Table,
-    named: Mapping[TopicPartition, int],
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Add the same rows, and give up those that are gone; no other writer may run.
+def add_those_left(table: Table, quarantine: Table, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Add all rows that the table's commits name, and give up those that are gone; no other writer may run.
 
     Raises:
         TableError: the quarantine refuses the rows, or another writer committed in between.
     """
+    # Another rewind sets the table back before its quarantine. So the table is read before and after: the second time
+    # notices such a rewind, after which the records that the table named are read again.
+    table.refresh()
+    quarantine.refresh()
+    snapshot = table.refresh()
+    if snapshot is None or not snapshot.quarantined:
+        return
     try:
-        add_quarantined(table, quarantine, named, sleep=sleep)
+        add_quarantined(table, quarantine, snapshot.quarantined, sleep=sleep)
     except LostRecordsError as error:
         quarantine.swap(_look(quarantine), _change(error.left))
+
+
+def has_lost(table: Table, quarantine: Table) -> bool:
+    """Return whether the quarantine lacks bad records whose files are gone."""
+    snapshot, held = table.refresh(), quarantine.refresh()
+    try:
+        table.named_quarantine(snapshot.quarantined if snapshot else (), held.positions if held else {})
+    except LostRecordsError:
+        return True
+    return False
 
 
 def _look(quarantine: Table) -> Snapshot:

@@ -30,18 +30,17 @@ from spark_sink.lake.positions import (
     replays,
     rewound,
 )
-from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.lake.table_dataset import rows_where
 from spark_sink.lake.table_storage import Storage, is_delta_table, is_iceberg, no_delta_table, table_uri
 from spark_sink.lake.verification import named_group, scan_table
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.quarantine.quarantine_commit import add_those_left, refuse_other_table
+from spark_sink.sink.quarantine.quarantine_commit import add_those_left, has_lost, refuse_other_table
 from spark_sink.sink.rewind.bad_records_after_quarantine_restore import find_taken, put_back
 from spark_sink.sink.rewind.bad_records_after_table_restore import Removed, bring_back, find_removed, from_offsets
 from spark_sink.sink.rewind.iceberg_rewind import rewind_iceberg
 from spark_sink.sink.rewind.positions_of_restored_version import lineage_positions, past_bad_records
 from spark_sink.sink.rewind.rewind_commit import NOTE, set_numbers
-from spark_sink.sink.rewind.set_back_positions import Rewound, ahead, behind
+from spark_sink.sink.rewind.set_back_positions import Rewound, ahead, behind, quarantine_changes
 
 _HOW = "a RESTORE brought back rows that an earlier one had taken"
 
@@ -102,17 +101,8 @@ def rewind(
             bring_back(uri, name, removed, storage)
             _set_positions(handle, name, found, removed, log)
             _rewind_quarantine(uri, name, storage)
-        if later:
-            gone = "were removed" if apply else "would be removed"
-            tell(
-                f"{quarantine.name}: {later} bad records from the new positions on {gone} from it, because the agents "
-                "read them again: Kafka must still have them"
-            )
-        if lost:
-            tell(
-                f"{quarantine.name}: bad records that the table names are gone; those below the new positions "
-                f"{'were' if apply else 'would be'} given up: `azimuth verify {uri}` lists their offsets"
-            )
+        for sentence in quarantine_changes(uri, quarantine.name, later, lost=lost, applied=apply):
+            tell(sentence)
     except (DeltaError, OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         raise TableError(
             f"{uri}: the positions were not set: {plain(error)}. Stop the agents, and run the command again"
@@ -195,28 +185,14 @@ def _files(uri: str, options: dict[str, str] | None, version: int) -> set[str]:
 
 
 def _has_lost(uri: str, group: str, storage: Storage | None) -> bool:
-    """Whether the quarantine lacks bad records whose files are gone, so that the rewind gives them up."""
-    table = DeltaLakeTable(uri, group, storage, restored=True)
-    snapshot, quarantine = table.refresh(), DeltaLakeTable(quarantine_of(uri), group, storage, restored=True).refresh()
-    held = quarantine.positions if quarantine else {}
-    try:
-        table.named_quarantine(snapshot.quarantined if snapshot else (), held)
-    except LostRecordsError:
-        return True
-    return False
+    table, quarantine = (DeltaLakeTable(one, group, storage, restored=True) for one in (uri, quarantine_of(uri)))
+    return has_lost(table, quarantine)
 
 
 def _add_named(uri: str, group: str, storage: Storage | None) -> None:
     """Complete the quarantine first, because bad records below the new positions stay in it; give up those gone."""
-    table = DeltaLakeTable(uri, group, storage, restored=True)
     quarantine = DeltaLakeTable(quarantine_of(uri), group, storage)  # a RESTORE since it was put back is refused
-    # Another rewind sets the table back before its quarantine. So the table is read before and after: the second time
-    # notices such a rewind, after which the records that the table named are read again.
-    table.refresh()
-    quarantine.refresh()
-    snapshot = table.refresh()
-    if snapshot is not None and snapshot.quarantined:
-        add_those_left(table, quarantine, snapshot.quarantined)
+    add_those_left(DeltaLakeTable(uri, group, storage, restored=True), quarantine)
 
 
 def _set_positions(

@@ -25,14 +25,13 @@ from spark_sink.lake.iceberg.state_commit import set_state, without_rows_from
 from spark_sink.lake.iceberg.stored_files import refuse_deletes
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, quarantined_rows
 from spark_sink.lake.iceberg.stored_state import GroupState, Rewind, State
-from spark_sink.lake.table_contract import LostRecordsError
 from spark_sink.lake.table_storage import Storage, no_iceberg_table
 from spark_sink.lake.verification import COLUMNS, Runs, named_group, scan
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.quarantine.quarantine_commit import add_those_left, refuse_other_table
+from spark_sink.sink.quarantine.quarantine_commit import add_those_left, has_lost, refuse_other_table
 from spark_sink.sink.rewind.rewind_commit import NOTE
 from spark_sink.sink.rewind.rewound_rows import above, in_both, refuse_undone
-from spark_sink.sink.rewind.set_back_positions import Rewound, ahead, behind
+from spark_sink.sink.rewind.set_back_positions import Rewound, ahead, behind, quarantine_changes
 
 _HOW = "its current snapshot was set to one with rows that an earlier rewind had left out"
 
@@ -90,23 +89,14 @@ def rewind_iceberg(
     """
     address = iceberg_address(table)
     plan = _plan(address, group, storage)
-    lost = [name for name in plan.reached if _has_lost(address, name, storage)]
+    lost = any(has_lost(*_tables(address, name, storage)) for name in plan.reached)
     if apply:
         try:
             plan = _apply(address, plan, storage)
         except ConflictError as error:
             raise _meanwhile(address) from error
-    if plan.records:
-        tell(
-            f"{quarantine_of(address)}: {plan.records} bad records from the new positions on "
-            f"{'were' if apply else 'would be'} removed from it, because the agents read them again: Kafka must still "
-            "have them"
-        )
-    if lost:
-        tell(
-            f"{quarantine_of(address)}: bad records that the table names are gone; those below the new positions "
-            f"{'were' if apply else 'would be'} given up: `azimuth verify {address}` lists their offsets"
-        )
+    for sentence in quarantine_changes(address, quarantine_of(address), plan.records, lost=lost, applied=apply):
+        tell(sentence)
     return plan.found
 
 
@@ -226,27 +216,14 @@ def _quarantine(address: str, storage: Storage) -> StoredTable | None:
     return found
 
 
-def _has_lost(address: str, group: str, storage: Storage) -> bool:
-    """Return whether the quarantine lacks bad records whose files are gone, so that the rewind gives them up."""
-    table = IcebergTable(address, group, storage, rolled_back=True)
-    snapshot, quarantine = table.refresh(), IcebergTable(quarantine_of(address), group, storage).refresh()
-    try:
-        table.named_quarantine(snapshot.quarantined if snapshot else (), quarantine.positions if quarantine else {})
-    except LostRecordsError:
-        return True
-    return False
+def _tables(address: str, group: str, storage: Storage) -> tuple[IcebergTable, IcebergTable]:
+    quarantine = IcebergTable(quarantine_of(address), group, storage)
+    return IcebergTable(address, group, storage, rolled_back=True), quarantine
 
 
 def _add_named(address: str, group: str, storage: Storage) -> None:
     """Complete the quarantine first, because bad records below the new positions stay in it; give up those gone."""
-    table = IcebergTable(address, group, storage, rolled_back=True)
-    quarantine = IcebergTable(quarantine_of(address), group, storage)
-    # Read before and after the quarantine: the second time notices another rewind.
-    table.refresh()
-    quarantine.refresh()
-    snapshot = table.refresh()
-    if snapshot is not None and snapshot.quarantined:
-        add_those_left(table, quarantine, snapshot.quarantined)
+    add_those_left(*_tables(address, group, storage))
 
 
 def _mark(address: str, storage: Storage) -> None:

@@ -1,6 +1,6 @@
 """Positions that a rewind sets back, of a table of either format. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from spark_sink.errors import TableError
@@ -58,3 +58,26 @@ def ahead(held: Mapping[TopicPartition, int], reached: Mapping[TopicPartition, i
         reached: those of the table.
     """
     return {key: reached.get(key, 0) for key, at in held.items() if at > reached.get(key, 0)}
+
+
+def quarantine_changes(table: str, quarantine: str, records: int, *, lost: bool, applied: bool) -> Iterator[str]:
+    """Say what a rewind changes in the quarantine.
+
+    Args:
+        table: address of the table.
+        quarantine: address of its quarantine.
+        records: how many bad records are removed from it.
+        lost: the table names bad records that are gone.
+        applied: the change was written.
+    """
+    verb = "were" if applied else "would be"
+    if records:
+        yield (
+            f"{quarantine}: {records} bad records from the new positions on {verb} removed from it, because the agents "
+            "read them again: Kafka must still have them"
+        )
+    if lost:
+        yield (
+            f"{quarantine}: bad records that the table names are gone; those below the new positions {verb} given up: "
+            f"`azimuth verify {table}` lists their offsets"
+        )
