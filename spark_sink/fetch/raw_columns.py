@@ -1,12 +1,10 @@
-"""The columns of the raw format, for Spark and for Arrow."""
+"""The columns of the raw format."""
 
 from collections.abc import Collection
 
 import pyarrow as pa
 
-RAW = "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary"
 TIMESTAMP_TYPE = "timestampType"  # Spark's own name and numbers: 0 of the producer, 1 of the broker, -1 for none
-HEADERS = "headers array<struct<key: string, value: binary>>"
 LANDED = "_landed string"  # Spark's column if the tasks write the data files: descriptions of these files
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
@@ -22,11 +20,6 @@ _FIELDS = [
 ]
 
 
-def schema(*, headers: bool, timestamp_type: bool = False) -> str:
-    """Return the columns in Spark's notation."""
-    return ", ".join([RAW, *[HEADERS] * headers, *[f"{TIMESTAMP_TYPE} int"] * timestamp_type])
-
-
 def without_columns(rows: pa.RecordBatch, left_out: Collection[str]) -> pa.RecordBatch:
     """Return the rows without some columns; none of the others is copied."""
     return rows.select([name for name in rows.schema.names if name not in left_out]) if left_out else rows
@@ -38,6 +31,6 @@ def schema_without(columns: pa.Schema, left_out: Collection[str]) -> pa.Schema:
 
 
 def arrow_schema(*, headers: bool, timestamp_type: bool = False) -> pa.Schema:
-    """Return the same columns as Arrow types; pyspark compares them with those it derives from `schema`."""
+    """Return the columns; those of Spark are derived from them."""
     more = [pa.field("headers", pa.list_(pa.field("element", _HEADER)))] * headers
     return pa.schema([*_FIELDS, *more, *[pa.field(TIMESTAMP_TYPE, pa.int32())] * timestamp_type])

@@ -5,7 +5,6 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_sink.fetch.raw_columns import LANDED, arrow_schema, schema_without
-from spark_sink.fetch.raw_columns import schema as raw_schema
 from spark_sink.formats import decoded_schema
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TABLE_SCHEMA
@@ -45,8 +44,6 @@ class KafkaGroupSource(DataSource):
             return LANDED
         decoder = make_decoder(options)
         if decoder is None:
-            if not options.left_out:
-                return raw_schema(headers=options.headers, timestamp_type=options.timestamp_type)
             columns = arrow_schema(headers=options.headers, timestamp_type=options.timestamp_type)
         else:
             columns = decoded_schema(arrow_schema(headers=options.headers), decoder.columns)
