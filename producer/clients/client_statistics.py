@@ -61,18 +61,20 @@ class Statistics:
             self._stalled = StalledPartitions((timeout_ms + _linger_ms(extended)) / 1000)
         return extended
 
-    def with_callbacks(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def with_callbacks(self, config: Mapping[str, Any], *, coroutines: bool = False) -> dict[str, Any]:
         """Call our callbacks before the application's.
 
         Args:
             config: the producer's configuration.
+            coroutines: whether callbacks are coroutines, as those of the asyncio client.
 
         Returns:
             A configuration with both; statistics are switched on unless an interval was set.
         """
+        both: Callable[..., Any] = _both_async if coroutines else _both
         extended = self.with_defaults(config)
-        extended["stats_cb"] = _both(self.on_report, config.get("stats_cb"))
-        extended["error_cb"] = _both(self.on_error, config.get("error_cb"))
+        extended["stats_cb"] = both(self.on_report, config.get("stats_cb"))
+        extended["error_cb"] = both(self.on_error, config.get("error_cb"))
         return extended
 
     def on_error(self, error: KafkaError) -> None:
@@ -141,14 +143,6 @@ class Statistics:
                 wire_topics=dict(self._topics),
                 wire_estimated=False,
             )
-
-
-def with_async_callbacks(statistics: Statistics, config: Mapping[str, Any]) -> dict[str, Any]:
-    """As `Statistics.with_callbacks`, for the asyncio client, whose callbacks are coroutines."""
-    extended = statistics.with_defaults(config)
-    extended["stats_cb"] = _both_async(statistics.on_report, config.get("stats_cb"))
-    extended["error_cb"] = _both_async(statistics.on_error, config.get("error_cb"))
-    return extended
 
 
 def queues(

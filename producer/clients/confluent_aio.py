@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from confluent_kafka import Producer
 from confluent_kafka.aio import AIOProducer
 
-from producer.clients.client_statistics import Statistics, with_async_callbacks
+from producer.clients.client_statistics import Statistics
 from producer.clients.configured_policy import REFRESH_S, topology_of, zone_policy
 from producer.clients.delivery_reports import kind_of
 from producer.clients.forked import refuse_after_fork
@@ -121,7 +121,7 @@ class AZAwareAIOProducer(AIOProducer):
             _client_of(own), self._topics_in_use, topology, refresh_s=options.get("refresh_s", REFRESH_S), drain=drain
         )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
-        final = with_async_callbacks(self._statistics, config)
+        final = self._statistics.with_callbacks(config, coroutines=True)
         if counts_inside:
             self._topics_in_use.count_by(deliveries)
             final["plugin.library.paths"] = deliveries.plugins(final.get("plugin.library.paths"))
