@@ -6,9 +6,11 @@ The given options are texts by name in lower case; a name is spelled here as in 
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from spark_sink.errors import OptionError
+
+Word = TypeVar("Word", bound=str)
 
 _AMOUNT = re.compile(r"(\d+)([a-z]*)")
 _SECONDS = {"": 1e-3, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
@@ -92,16 +94,17 @@ def flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
     return text == "true"
 
 
-def choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+def choice(given: Mapping[str, str], name: str, choices: tuple[Word, ...]) -> Word:
     """Read one of some words; the first one is the default.
 
     Raises:
         OptionError: it is something else.
     """
     text = given.get(name.lower(), choices[0]).lower()
-    if text not in choices:
-        raise OptionError(f"option {name!r}: {text!r}, need one of {', '.join(filter(None, choices))}")
-    return text
+    for one in choices:
+        if one == text:
+            return one
+    raise OptionError(f"option {name!r}: {text!r}, need one of {', '.join(filter(None, choices))}")
 
 
 def json_value(text: str, name: str) -> Any:  # noqa: ANN401 -- whatever the JSON text holds

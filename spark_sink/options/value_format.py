@@ -70,8 +70,8 @@ def value_format(given: Mapping[str, str], topics: tuple[str, ...], landing: Map
         message=given.get("valuemessage") or None,
         registry=registry,
         sample=number(given, "inferRecords", 1_000) or 1_000,
-        unknown=_unknown(given),
-        nulls=_nulls(given),
+        unknown=choice(given, "unknownFields", POLICIES),
+        nulls=choice(given, "valueNull", NULL_POLICIES),
     )
 
 
@@ -105,13 +105,3 @@ def _refuse_changed_rows(given: Mapping[str, str]) -> None:
             f"valueSchema={TABLE_SCHEMA} cannot give each of the tables {', '.join(tables)} its own: set "
             "landing=direct, or valueSchema to the columns as JSON"
         )
-
-
-def _unknown(given: Mapping[str, str]) -> Policy:
-    name = choice(given, "unknownFields", POLICIES)
-    return next(one for one in POLICIES if one == name)
-
-
-def _nulls(given: Mapping[str, str]) -> NullPolicy:
-    name = choice(given, "valueNull", NULL_POLICIES)
-    return next(one for one in NULL_POLICIES if one == name)
