@@ -46,7 +46,28 @@ from spark_sink.sink.spark_offset_log import batch_offset
 NO_BATCH = -1
 
 
-class DeltaExactlyOnceSink(DataSource):
+class ExactlyOnceSink(DataSource):
+    """The calls of Spark that the sinks of both formats share."""
+
+    def _given(self) -> Mapping[str, str]:
+        return self.options
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 -- Spark's signature
+        """Create the writer of one batch of `foreachBatch`, or of ranges that the options name."""
+        return batch_writer(self.name(), self._given(), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "SinkWriter":  # noqa: N802, FBT001 -- Spark's signature
+        """Create the writer; Spark calls this once for the tasks and once for each commit.
+
+        Raises:
+            OptionError: an option is invalid, or only for `foreachBatch`.
+        """
+        if batch_number(self.options) is not None:
+            raise OptionError("option 'batchId' is for foreachBatch: a stream numbers its batches itself")
+        return stream_writer(self.name(), self._given(), schema, overwrite=overwrite)
+
+
+class DeltaExactlyOnceSink(ExactlyOnceSink):
     """Delta tables that have every record exactly once, even after replays, crashes and pauses of writers.
 
     Options: `path` (`{topic}` in it means a table for each topic), `routes` (JSON, regular expression of topics to
@@ -60,20 +81,6 @@ class DeltaExactlyOnceSink(DataSource):
     def name(cls) -> str:
         """The format's name."""
         return "delta-exactly-once"
-
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 -- Spark's signature
-        """Create the writer of one batch of `foreachBatch`, or of ranges that the options name."""
-        return batch_writer(self.name(), self.options, schema, overwrite=overwrite)
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> "SinkWriter":  # noqa: N802, FBT001 -- Spark's signature
-        """Create the writer; Spark calls this once for the tasks and once for each commit.
-
-        Raises:
-            OptionError: an option is invalid, or only for `foreachBatch`.
-        """
-        if batch_number(self.options) is not None:
-            raise OptionError("option 'batchId' is for foreachBatch: a stream numbers its batches itself")
-        return stream_writer(self.name(), self.options, schema, overwrite=overwrite)
 
 
 def stream_writer(

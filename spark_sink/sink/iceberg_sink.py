@@ -1,14 +1,12 @@
 """`.format("iceberg-exactly-once")`: as `delta_sink`, into Iceberg tables."""
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter
-from pyspark.sql.types import StructType
+from collections.abc import Mapping
 
-from spark_sink.errors import OptionError
-from spark_sink.sink.delta_sink import SinkWriter, batch_writer, stream_writer
-from spark_sink.sink.sink_options import ICEBERG_FORMAT, batch_number
+from spark_sink.sink.delta_sink import ExactlyOnceSink
+from spark_sink.sink.sink_options import ICEBERG_FORMAT
 
 
-class IcebergExactlyOnceSink(DataSource):
+class IcebergExactlyOnceSink(ExactlyOnceSink):
     """Iceberg tables that have every record exactly once, even after replays, crashes and pauses of writers.
 
     Options: `path` (`catalog.namespace.table`), `catalog.<name>` as in pyiceberg (`catalog.warehouse` alone, a folder,
@@ -24,18 +22,5 @@ class IcebergExactlyOnceSink(DataSource):
         """The format's name."""
         return "iceberg-exactly-once"
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 -- Spark's signature
-        """Create the writer of one batch of `foreachBatch`, or of ranges that the options name."""
-        options = {**self.options, "tableFormat": ICEBERG_FORMAT}
-        return batch_writer(self.name(), options, schema, overwrite=overwrite)
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> SinkWriter:  # noqa: N802, FBT001 -- Spark's signature
-        """Create the writer; Spark calls this once for the tasks and once for each commit.
-
-        Raises:
-            OptionError: an option is invalid, or only for `foreachBatch`.
-        """
-        if batch_number(self.options) is not None:
-            raise OptionError("option 'batchId' is for foreachBatch: a stream numbers its batches itself")
-        options = {**self.options, "tableFormat": ICEBERG_FORMAT}
-        return stream_writer(self.name(), options, schema, overwrite=overwrite)
+    def _given(self) -> Mapping[str, str]:
+        return {**self.options, "tableFormat": ICEBERG_FORMAT}
