@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.formats.arrow_columns import cells_of
-from spark_sink.formats.json_text import json_text
+from spark_sink.formats.json_text import has_double, json_text
 
 _NULL = type(None)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -89,17 +89,9 @@ class JsonArrays:
 
 
 def _text(value: object) -> str:
-    if _has_double(value):
+    if has_double(value):
         raise InexactError
     return json_text(value)
-
-
-def _has_double(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_double, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_double, value))
-    return type(value) is float
 
 
 def _decimal(value: str | int | Decimal) -> Decimal:

@@ -31,6 +31,15 @@ def json_text(value: object) -> str:
     return orjson.dumps(_plain(value), default=_digits).decode()
 
 
+def has_double(value: object) -> bool:
+    """Return whether a value read from JSON has a double in it, which may have lost digits."""
+    if isinstance(value, dict):
+        return any(map(has_double, value.values()))
+    if isinstance(value, list):
+        return any(map(has_double, value))
+    return type(value) is float
+
+
 def _digits(value: object) -> orjson.Fragment:
     return orjson.Fragment(str(value))
 

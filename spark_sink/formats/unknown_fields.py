@@ -89,13 +89,13 @@ def find(rows: Mapping[int, Row], known: Known, exact: Callable[[int], Row] | No
         known: the known fields.
         exact: returns a row with every digit, for rows whose doubles may have lost some.
     """
-    from spark_sink.formats.json_text import json_text  # noqa: PLC0415 -- orjson, which the raw format does not need
+    from spark_sink.formats.json_text import has_double, json_text  # noqa: PLC0415 -- orjson, which the raw format does not need
 
     found = Found()
     for number, row in rows.items():
         paths: set[str] = set()
         if (rest := _rest(row, known, "", paths)) is not None:
-            if exact is not None and _has_double(rest):
+            if exact is not None and has_double(rest):
                 rest = _rest(exact(number), known, "", set())
             found.texts[number] = json_text(rest)
             for path in paths:
@@ -131,14 +131,6 @@ def _rest_of_each(value: object, known: Known, path: str, paths: set[str]) -> ob
     # Elements keep their positions; elements without unknown fields are null.
     parts = [_rest(one, known, path, paths) for one in value]
     return parts if any(one is not None for one in parts) else None
-
-
-def _has_double(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_has_double, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_double, value))
-    return type(value) is float
 
 
 def log_once(
