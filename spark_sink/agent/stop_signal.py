@@ -1,6 +1,8 @@
 """SIGTERM and SIGINT of an agent: from the first moment on, the work that it has started ends in order."""
 
+import logging
 import signal
+import threading
 from types import FrameType
 
 
@@ -29,3 +31,22 @@ class StopSignal:
         first, self.asked = not self.asked, True
         if first and self._at_once:  # a second one must not interrupt the end that the first began
             raise SystemExit(0)
+
+
+def stop_on_signals(log: logging.Logger, process: str) -> threading.Event:
+    """Return an event that both signals set, for a process without Spark.
+
+    Args:
+        log: gets a line with the first signal.
+        process: the first word of that line.
+    """
+    stop = threading.Event()
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        if not stop.is_set():  # `timeout` sends the signal twice: to the process, and to its group
+            log.info("%s: stopping (%s)", process, signal.Signals(number).name)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, hear)
+    return stop

@@ -3,12 +3,10 @@
 import contextlib
 import logging
 import os
-import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from types import FrameType
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -21,6 +19,7 @@ from assignors.errors import ClaimsAwayError, FleetError
 from assignors.fleet import Sighting, Source, ask_ids, sight
 from assignors.scaling import WorkersRecord
 from spark_sink.agent.progress_log import StartSteps
+from spark_sink.agent.stop_signal import stop_on_signals
 from spark_sink.claimed.caught_up import Ending
 from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest
@@ -137,15 +136,7 @@ def run(settings: ClaimedSettings) -> int:
         FleetError: no broker answers.
         OptionError: the port of the metrics is not available.
     """
-    stop = threading.Event()
-
-    def hear(number: int, _frame: FrameType | None) -> None:
-        if not stop.is_set():  # `timeout` sends the signal twice: to the process, and to its group
-            log.info("claims: stopping (%s)", signal.Signals(number).name)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, hear)
+    stop = stop_on_signals(log, "claims")
     place = f"brokers {settings.kafka['bootstrap.servers']}, claims in {shown(settings.database)}"
     log.info("claims: job %s of group %r starts: %s", settings.owner or socket.gethostname(), settings.name, place)
     counts = None

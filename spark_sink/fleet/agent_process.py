@@ -3,10 +3,8 @@
 import contextlib
 import functools
 import logging
-import signal
 import threading
 from collections.abc import Mapping
-from types import FrameType
 
 from assignors.fleet import (
     Agent,
@@ -21,6 +19,7 @@ from assignors.fleet import (
     any_answers,
 )
 from assignors.scaling import WorkersFeed
+from spark_sink.agent.stop_signal import stop_on_signals
 from spark_sink.errors import OptionError
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.fleet_settings import FleetSettings
@@ -59,15 +58,7 @@ def run(settings: FleetSettings, http: tuple[str, int] | None = None, access: Ac
         FleetError: the settings contradict each other.
         OptionError: the address of the page is not available.
     """
-    stop = threading.Event()
-
-    def hear(number: int, _frame: FrameType | None) -> None:
-        if not stop.is_set():  # `timeout` sends the signal twice: to the process, and to its group
-            log.info("fleet: stopping (%s)", signal.Signals(number).name)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, hear)
+    stop = stop_on_signals(log, "fleet")
     counts = None if settings.ops is None else OpsCounts(Mask(secret_values(settings.model_dump())))
     agent = build(settings, counts)
     columns = {"kind": "fleet", "group_id": settings.name, "agent": settings.agent}
