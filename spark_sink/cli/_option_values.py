@@ -6,6 +6,7 @@ one number for all topics, TOPIC=K (repeatable), or both as JSON. No text is emp
 
 import json
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -120,6 +121,13 @@ def servers(text: str | None) -> str | None:
         return text if text is None else check_servers(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+_BROKERS = typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")
+Brokers = Annotated[str, _BROKERS]
+BrokersOrNone = Annotated[str | None, _BROKERS]
+Kafka = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def counted(number: int, noun: str, ending: str = "s") -> str:

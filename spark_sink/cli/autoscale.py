@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spark_sink.cli._option_values import counted
+from spark_sink.cli._option_values import AsJson, counted
 from spark_sink.cli._process_options import Certificate, Format, Key, Token, logged, refuse_without_http
 from spark_sink.monitoring.logs.line_format import LogFormat
 
@@ -159,7 +159,7 @@ def explain(
     topic: Annotated[str, typer.Argument(help="Topic whose decisions are explained.")],
     journal: Annotated[Path, typer.Option(help="File with the decisions.")] = Path("scaling.jsonl"),
     last: Annotated[int, typer.Option(help="How many.", min=1)] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Explain the number of workers of a topic; exit code 1 if there is no decision about it."""
     from assignors.scaling import explain_entry as sentence

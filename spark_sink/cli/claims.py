@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spark_sink.cli._option_values import pairs, servers, storage_pairs
+from spark_sink.cli._option_values import AsJson, Brokers, Kafka, pairs, storage_pairs
 from spark_sink.cli._process_options import Format, logged
 from spark_sink.monitoring.logs.line_format import LogFormat
 
@@ -65,7 +65,7 @@ def run(
         str, typer.Option(help="Delta table, or catalog.namespace.table of Iceberg; {topic} makes one of each topic.")
     ],
     database: Annotated[str, _DATABASE],
-    bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
+    bootstrap_servers: Brokers,
     subscribe: Annotated[list[str] | None, typer.Option(help="Topics, by commas.")] = None,
     subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
     owner: Annotated[str | None, typer.Option(help="Name of this job; by default its host and process.")] = None,
@@ -111,7 +111,7 @@ def run(
         str | None, typer.Option(help="Topic on which 'azimuth autoscale' publishes jobs per topic.")
     ] = None,
     workers_redis: Annotated[str | None, typer.Option(help="Redis that announces changes of that topic.")] = None,
-    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    kafka: Kafka = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     table_format: Annotated[str, typer.Option(help="delta or iceberg.")] = "delta",
     catalog: Annotated[
@@ -211,7 +211,7 @@ def run(
 def status(
     database: Annotated[str, _DATABASE],
     claims_table: Annotated[str, typer.Option(help="Table of the claims.")] = "partition_claims",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the owner of each partition, since when and until when, by the database's clock."""
     from assignors.claims import standings

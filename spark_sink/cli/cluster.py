@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from spark_sink.cli import _output
+from spark_sink.cli._option_values import AsJson
 from spark_sink.demo.cluster import JAR_VARIABLE, BrokerStatus, Cluster, find_assignor_jar
 
 group = typer.Typer(help="A three-zone Kafka on this machine, as local processes.", no_args_is_help=True)
@@ -68,7 +69,7 @@ def down(directory: Directory = None) -> None:
 @group.command()
 def status(
     directory: Directory = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show which brokers are up; exit code 1 if one is not."""
     cluster = Cluster.open(_directory(directory))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
-from spark_sink.cli._option_values import counted
+from spark_sink.cli._option_values import AsJson, counted
 
 if TYPE_CHECKING:
     from spark_sink.fleet.fleet_status import FleetStatus
@@ -36,7 +36,7 @@ def status(
     explain: Annotated[
         list[str] | None, typer.Option(metavar="TOPIC", help="Show the readers of this topic and the next in line.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the live agents, their loads, the lag of the topics, and the reason; exit code 1 if there is a problem."""
     import logging

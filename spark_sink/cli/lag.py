@@ -11,7 +11,7 @@ import typer
 from spark_sink.cli._error_sentences import reasoned
 from spark_sink.cli._fleet_file import load_fleet
 from spark_sink.cli._long_steps import long_step
-from spark_sink.cli._option_values import counted, given, pairs, servers, storage_pairs
+from spark_sink.cli._option_values import AsJson, BrokersOrNone, Kafka, counted, given, pairs, storage_pairs
 from spark_sink.cli._tables import Fleet, Storage
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def lag(
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")
-    ] = None,
+    bootstrap_servers: BrokersOrNone = None,
     group: Annotated[str | None, typer.Option(callback=given, help="Consumer group.")] = None,
     table: Annotated[
         str | None,
@@ -38,10 +36,10 @@ def lag(
             help="Table whose positions count, not the group's offsets; {topic} as in agents.",
         ),
     ] = None,
-    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    kafka: Kafka = None,
     storage: Storage = None,
     fleet: Fleet = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the lag of a group, or of a fleet by its tables, by topic."""
     options = storage_pairs(storage)

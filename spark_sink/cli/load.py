@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from spark_sink.cli._long_steps import long_step
-from spark_sink.cli._option_values import pairs, servers
+from spark_sink.cli._option_values import Kafka, pairs, servers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ def load(
         int | None, typer.Option(min=1, max=336_776, help="Number of flights, the first ones.", show_default="all")
     ] = None,
     replicas: Annotated[int, typer.Option(min=1, help="Of each topic that is created.")] = 3,
-    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    kafka: Kafka = None,
 ) -> None:
     """Produce the demo's flights: 336,776 records to 224 topics, each from a zone to a leader in the same zone.
 

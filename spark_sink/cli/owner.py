@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._option_values import pairs
+from spark_sink.cli._option_values import AsJson, pairs
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def owner(
     top: Annotated[int, typer.Option(min=1, help="How many nodes of each key, best first.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the ranking.")] = 0,
     hierarchical: Annotated[bool, typer.Option("--hierarchical", help="For tens of thousands of nodes.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show which nodes own keys by rendezvous hashing; every process gives the same answer.
 

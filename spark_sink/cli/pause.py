@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spark_sink.cli._fleet_file import load_fleet
-from spark_sink.cli._option_values import given, pairs, servers
+from spark_sink.cli._option_values import AsJson, BrokersOrNone, Kafka, given, pairs
 from spark_sink.errors import OptionError
 
 if TYPE_CHECKING:
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from assignors.pauses import Pause
 
 _Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics; of a fleet also <source>/<topic>.")]
-_Servers = Annotated[str | None, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")]
 _Group = Annotated[str | None, typer.Option(callback=given, help="Consumer group, or --group of jobs with claims.")]
 _Fleet = Annotated[Path | None, typer.Option("--fleet", help="TOML file of a fleet, in place of brokers and group.")]
-_Kafka = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -35,12 +32,12 @@ def register(app: typer.Typer) -> None:
 
 def pause(
     topics: _Topics,
-    bootstrap_servers: _Servers = None,
+    bootstrap_servers: BrokersOrNone = None,
     group: _Group = None,
     fleet: _Fleet = None,
     reason: Annotated[str, typer.Option(help="Why; shown with the pause.")] = "",
-    kafka: _Kafka = None,
-    as_json: _Json = False,
+    kafka: Kafka = None,
+    as_json: AsJson = False,
 ) -> None:
     """Stop reading topics; `sink`, `agent` and `claims run` follow within seconds, also after a restart."""
     from assignors.pauses import Pause
@@ -51,11 +48,11 @@ def pause(
 
 def resume(
     topics: _Topics,
-    bootstrap_servers: _Servers = None,
+    bootstrap_servers: BrokersOrNone = None,
     group: _Group = None,
     fleet: _Fleet = None,
-    kafka: _Kafka = None,
-    as_json: _Json = False,
+    kafka: Kafka = None,
+    as_json: AsJson = False,
 ) -> None:
     """Continue to read paused topics, from the positions in their tables."""
     _change(topics, _clusters(bootstrap_servers, group, fleet, kafka), None, as_json=as_json)

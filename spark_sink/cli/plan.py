@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_sink.cli._error_sentences import reasoned
-from spark_sink.cli._option_values import counted, given, pairs, servers
+from spark_sink.cli._option_values import AsJson, Brokers, Kafka, counted, given, pairs
 from spark_sink.cli._option_values import workers as read_workers
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
+    bootstrap_servers: Brokers,
     group: Annotated[str | None, typer.Option(callback=given, help="Consumer group to look at.")] = None,
     assignor: Annotated[
         list[str] | None,
@@ -54,8 +54,8 @@ def plan(
         typer.Option(callback=given, metavar="ZONE", help="Forecast where records of a producer in this zone go."),
     ] = None,
     topic: Annotated[str | None, typer.Option(callback=given, help="With --producer: its topic, or a pattern.")] = None,
-    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    kafka: Kafka = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compare the assignors on a live group (--group), or forecast a producer (--producer). Changes nothing."""
     if (group is None) == (producer is None):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spark_sink.cli._option_values import given, pairs, servers, storage_pairs
+from spark_sink.cli._option_values import AsJson, Brokers, Kafka, given, pairs, storage_pairs
 from spark_sink.cli._process_options import Format, logged
 from spark_sink.cli._tables import Fleet, Group, Storage, Tables, not_read, say_fault, tables
 from spark_sink.errors import OptionError, SparkSinkError
@@ -38,7 +38,6 @@ _Table = Annotated[
         help="Address of the table (not of its quarantine); {topic} and {cluster} stand for any name.",
     ),
 ]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -52,7 +51,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(
-    table: _Table = None, group: Group = None, storage: Storage = None, fleet: Fleet = None, as_json: _Json = False
+    table: _Table = None, group: Group = None, storage: Storage = None, fleet: Fleet = None, as_json: AsJson = False
 ) -> None:
     """Count the quarantined records that wait for a replay, by topic and error."""
     from spark_sink.sink.quarantine.quarantine_listing import COUNTED, counts
@@ -91,7 +90,7 @@ def show(
     group: Group = None,
     storage: Storage = None,
     fleet: Fleet = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show quarantined records in full, with the reason."""
     from spark_sink.formats.quarantined_rows import python_rows
@@ -150,13 +149,13 @@ def replay(
 
 def publish(
     topic: Annotated[str, typer.Option(callback=given, help="Kafka topic of the dead letters; it must exist.")],
-    bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
+    bootstrap_servers: Brokers,
     table: _Table = None,
     every_s: Annotated[
         float | None,
         typer.Option("--every", min=0.1, help="Seconds between two runs, until SIGTERM; without it, run once."),
     ] = None,
-    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    kafka: Kafka = None,
     group: Group = None,
     storage: Storage = None,
     fleet: Fleet = None,

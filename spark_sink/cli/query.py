@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from spark_sink.cli._long_steps import long_step
-from spark_sink.cli._option_values import given, pairs, servers, storage_pairs
+from spark_sink.cli._option_values import Brokers, Kafka, given, pairs, storage_pairs
 from spark_sink.cli._output import console, table
 from spark_sink.cli._tables import Storage
 
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def query(
     sql: Annotated[str, typer.Argument(callback=given, help="One statement over the view `records`.")],
     table: Annotated[str, typer.Option(callback=given, help="Address of the table; {topic} as in agents.")],
-    bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
+    bootstrap_servers: Brokers,
     topic: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A topic that may have no table yet; repeatable.")
     ] = None,
@@ -41,7 +41,7 @@ def query(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Option of the agents that write the table, such as valueFormat=json."),
     ] = None,
-    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    kafka: Kafka = None,
     storage: Storage = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every row as a line of JSON.")] = False,
 ) -> None:

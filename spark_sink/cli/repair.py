@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spark_sink.cli._option_values import AsJson
 from spark_sink.cli._tables import Address, Fleet, Storage, not_read, say_fault, tables
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def repair(
     within_files: Annotated[
         bool, typer.Option("--within-files", help="Also remove rows that equal another row of the same file.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Remove rows that are in a table twice, in one commit a table; agents may run. Exit code 1 if some stay."""
     from spark_sink.lake.double_row_removal import repair as remove_doubles

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from spark_sink.cli._long_steps import long_step
-from spark_sink.cli._option_values import storage_pairs
+from spark_sink.cli._option_values import AsJson, storage_pairs
 from spark_sink.cli._tables import Group, Storage
 from spark_sink.errors import OptionError
 
@@ -23,7 +23,7 @@ def rewind(
     storage: Storage = None,
     *,
     apply: Annotated[bool, typer.Option("--apply", help="Write it; without it, only show the changes.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Set positions back to the rows' offsets, after a RESTORE or rollback; a dry run without --apply.
 

@@ -13,6 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from spark_sink.cli import _output
+from spark_sink.cli._option_values import AsJson
 from spark_sink.cli._simulation_columns import explained
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def simulate(
     worker_rate: Annotated[float, typer.Option(help="Records per second of a worker, for --csv.")] = 1000.0,
     retention_s: Annotated[float, typer.Option(help="Retention, seconds, for --csv.")] = 86_400.0,
     seed: Annotated[int, typer.Option(help="Of the made-up traces.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     html: Annotated[Path | None, typer.Option(help="Write a report with plots here.")] = None,
 ) -> None:
     """Show the cost and the misses of each policy on a load, next to the smallest possible."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._option_values import given, pairs, servers
+from spark_sink.cli._option_values import BrokersOrNone, Kafka, given, pairs
 from spark_sink.cli._option_values import workers as read_workers
 from spark_sink.cli._process_options import Format, logged
 from spark_sink.monitoring.logs.line_format import LogFormat
@@ -21,9 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def sink(
     config: Annotated[Path | None, typer.Option(help="TOML file with the settings below.")] = None,
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")
-    ] = None,
+    bootstrap_servers: BrokersOrNone = None,
     group: Annotated[
         str | None, typer.Option(callback=given, help="Consumer group; its agents share the partitions.")
     ] = None,
@@ -80,7 +78,7 @@ def sink(
     ] = None,
     ops_log_days: Annotated[int | None, typer.Option(help="Days that the ops log keeps.", show_default="90")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of the Prometheus endpoint.")] = None,
-    kafka: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    kafka: Kafka = None,
     source: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of kafka-group.")] = None,
     sink: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of the table's sink.")] = None,
     storage: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,

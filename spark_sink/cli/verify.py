@@ -1,11 +1,11 @@
 """`azimuth verify`: checks that a table has every offset exactly once, and names those it has not."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from spark_sink.cli._option_values import counted
+from spark_sink.cli._option_values import AsJson, counted
 from spark_sink.cli._tables import Address, Fleet, Group, Storage, not_read, say_fault, tables
 from spark_sink.errors import SparkSinkError
 
@@ -27,7 +27,7 @@ def verify(
     group: Group = None,
     storage: Storage = None,
     fleet: Fleet = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check that tables have every record once, reading only the tables; exit code 1 if one has not."""
     from spark_sink.lake.verification import verify as check
