@@ -92,13 +92,12 @@ class MemoryDelta:
     def create_write_transaction(
         self,
         actions: Sequence[AddAction | RemoveAction],
+        *,
         mode: str,
-        schema: Schema,
-        partition_by: Sequence[str],
         commit_properties: CommitProperties,
+        **_: object,
     ) -> None:
         """Commit; a blind append goes through beside other commits, unless one of them set the same application id."""
-        del schema, partition_by
         assert mode == "append"
         transactions = {one.app_id: one.version for one in commit_properties.app_transactions or ()}
         note = (commit_properties.custom_metadata or {}).get("kafka-azimuth", {})

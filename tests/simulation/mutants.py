@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import CommitProperties, DeltaTable
+from deltalake import DeltaTable
 
 import spark_sink.lake.fenced_replacement as replacement_module
 import spark_sink.sink.batch_against_table as batch_module
@@ -22,6 +22,7 @@ import spark_sink.sink.rewind.delta_rewind as rewind_module
 import spark_sink.sink.rewind.rewind_commit as commit_module
 import spark_sink.sink.rows_by_table as rows_module
 from spark_sink.formats.quarantined_rows import SUFFIX, quarantine_of, split
+from spark_sink.lake.delta_commit import commit as _commit
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.positions import replays
@@ -166,8 +167,8 @@ class _Everything(set[str]):
         return True
 
 
-def _with_retries(**given: Any) -> CommitProperties:  # noqa: ANN401 -- delta-rs' own
-    return CommitProperties(**{**given, "max_commit_retries": None})
+def _with_retries(*given: Any, **more: Any) -> None:  # noqa: ANN401 -- as the function it stands for
+    _commit(*given, **{**more, "retries": None})
 
 
 _set = commit_module.set_numbers
@@ -176,7 +177,7 @@ _set = commit_module.set_numbers
 def _set_on_any_version(handle: DeltaTable, group: str, numbers: Mapping[str, int], *more: Any) -> None:  # noqa: ANN401
     """Without the fence of replays, which stops a replay and a rewind from passing each other in both orders."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commit_module, "CommitProperties", _with_retries)
+        patch.setattr(commit_module, "commit", _with_retries)
         _set(handle, group, {name: at for name, at in numbers.items() if name != replays(group)}, *more)
 
 
@@ -257,7 +258,7 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     "bad rows of a dead writer are left": lambda: (TableWithQuarantine, "commit", _own_bad_rows_only),
     "the quarantine adds what it has": lambda: (quarantine_module, "_missing", _add_again),
     "compaction removes files that are gone": lambda: (replacement_module, "active_paths", lambda _: _Everything()),
-    "compaction is committed with delta-rs' retries": lambda: (replacement_module, "CommitProperties", _with_retries),
+    "compaction is committed with delta-rs' retries": lambda: (replacement_module, "commit", _with_retries),
     "a replay is not marked": lambda: (replay_module, "Change", _unmarked),
     "a replay ignores the positions": lambda: (
         replay_module,
