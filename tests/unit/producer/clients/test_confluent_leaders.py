@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from producer import AZAwareAIOProducer, AZAwareProducer, RackWarning, Reason, Traffic
+from producer import AZAwareAIOProducer, AZAwareProducer, AZAwareSerializingProducer, RackWarning, Reason, Traffic
 from producer.clients import leader_watcher
 from producer.metadata_requests import connection, read_leaders
 from producer.testing import MockCluster
@@ -222,11 +222,11 @@ def test_new_credentials_reach_every_client(mock: MockCluster) -> None:
     producer.close()
 
 
-@pytest.mark.parametrize("way", ["produce", "asyncio"])
+@pytest.mark.parametrize("way", ["produce", "batch", "messages of a batch", "serializing", "asyncio"])
 def test_a_topic_whose_partitions_the_application_chooses_is_read_without_a_wait(
     mock: MockCluster, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    """It was never read: all its traffic stayed in the zone "unknown", and cost nothing."""
+    """It was never read: all its traffic stayed in the zone "unknown", and cost nothing. Batches waited for it."""
     mock.create(TOPIC, [1, 2, 3])
     readers: list[str] = []
 
@@ -248,10 +248,21 @@ def test_a_topic_whose_partitions_the_application_chooses_is_read_without_a_wait
     if way == "asyncio":
         traffic = asyncio.run(asyncio.wait_for(run(), 60))
     else:
-        producer = AZAwareProducer(config(mock), count="queued")
-        producer.produce(TOPIC, b"v", partition=1)
+        kind = AZAwareSerializingProducer if way == "serializing" else AZAwareProducer
+        producer = kind(config(mock), count="queued")
+
+        def send(value: bytes) -> None:
+            match way:
+                case "batch":
+                    assert producer.produce_batch(TOPIC, [{"value": value}], partition=1) == 1
+                case "messages of a batch":
+                    assert producer.produce_batch(TOPIC, [{"value": value, "partition": 1}]) == 1
+                case _:
+                    producer.produce(TOPIC, value=value, partition=1)
+
+        send(b"v")
         wait_until(lambda: TOPIC in producer._topics_in_use.partitioners, 60)
-        producer.produce(TOPIC, b"v" * 10, partition=1)
+        send(b"v" * 10)
         traffic = producer.traffic()
         producer.close()
     assert set(readers) == {"azimuth-leaders"}
