@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from producer import AZAwareAIOProducer, AZAwareProducer, AZAwareSerializingProducer, RackWarning, Reason, Traffic
 from producer.clients import leader_watcher
-from producer.metadata_requests import connection, read_leaders
+from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
@@ -209,16 +209,6 @@ def test_racks_may_be_given_where_the_cluster_may_not_be_asked(mock: MockCluster
     producer.produce(TOPIC, b"v", on_delivery=seen)
     assert producer.flush(10) == 0
     assert seen.partitions == {2: 1}
-    producer.close()
-
-
-def test_new_credentials_reach_every_client(mock: MockCluster) -> None:
-    """The questions about racks went on with the old password."""
-    settings = config(mock, **{"sasl.username": "old", "sasl.password": "old", "sasl.mechanism": "PLAIN"})
-    producer = AZAwareProducer(settings)
-    producer.set_sasl_credentials("new", "newer")
-    found = connection(producer._topology._config)
-    assert (found["sasl.username"], found["sasl.password"]) == ("new", "newer")
     producer.close()
 
 
