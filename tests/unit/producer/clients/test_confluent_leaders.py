@@ -270,3 +270,26 @@ def test_a_record_without_a_partition_still_waits_after_one_with_a_partition(moc
     assert producer.flush(10) == 0
     assert seen.partitions == {1: 1, 2: 1}
     producer.close()
+
+
+def test_while_the_controller_is_away_leaders_are_used_and_bytes_wait_for_the_racks(mock: MockCluster) -> None:
+    """Leaders come from any broker, racks from the controller: neither may stay unknown after it is back."""
+    mock.create(TOPIC, [2, 2])
+    mock.down(1)  # the controller
+    settings = config(mock, **{"client.rack": "az-b", "statistics.interval.ms": 20, "reconnect.backoff.max.ms": 50})
+    producer = AZAwareProducer({**settings, "reconnect.backoff.ms": 10}, metadata_timeout_s=0.2)
+    producer._watcher._away_s = 0.05
+    with pytest.warns(RackWarning, match="racks of the brokers could not be read"):
+        producer.produce(TOPIC, b"v")
+    partitioner = producer._topics_in_use.partitioners[TOPIC]
+    assert partitioner.leaders == (2, 2)
+    assert producer.flush(10) == 0
+    wait_until(lambda: producer.poll(0.01) >= 0 and producer._statistics._unshared.get(TOPIC))
+    assert producer.traffic().wire_topics == {}
+    mock.up(1)
+    wait_until(lambda: producer.poll(0.01) >= 0 and producer.traffic().wire_topics)
+    assert list(partitioner.zones) == ["az-b", "az-b"]
+    traffic = producer.traffic()
+    assert traffic.wire_topics.keys() == {(TOPIC, "az-b")}
+    assert "unknown" not in traffic.wire_bytes
+    producer.close()
