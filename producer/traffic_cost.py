@@ -47,8 +47,8 @@ class Traffic:
         zones: by zone of the leader (`"unknown"` if unknown).
         topics: by (topic, zone of the leader).
         reasons: by the reason for the partition.
-        wire_bytes: bytes on the wire to each zone, counted by the client with requests and retries; empty before the
-            client's first statistics.
+        wire_bytes: bytes on the wire to each zone, counted by the client with requests and retries, once the racks of
+            their brokers are known, or after a minute; empty before the client's first statistics.
         wire_topics: records that the client transmitted by (topic, zone), and the bytes of their batches on the wire;
             empty before the client's first statistics, equal to `topics` if `wire_estimated`.
         wire_estimated: whether `wire_topics` is an estimate, because the client reports no statistics.

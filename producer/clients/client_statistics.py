@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError
 from producer.clients.configured_policy import with_default
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.stalled_partitions import StalledPartitions
-from producer.clients.wire_bytes_by_zone import WireBytesByZone
+from producer.clients.wire_bytes_by_zone import AwaitedRacks, WireBytesByZone
 from producer.errors import PolicyError
 from producer.metadata_requests import Topology
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -34,6 +34,7 @@ class Statistics:
         self._topology = topology
         self._lock = threading.Lock()
         self._wire = WireBytesByZone()
+        self._awaited = AwaitedRacks()
         self._seen: dict[tuple[str, int], Count] = {}
         self._topics: dict[tuple[str, str], Count] = {}
         self._unshared: dict[str, int] = {}
@@ -104,8 +105,14 @@ class Statistics:
                 )
 
     def _book(self, topic: str, about: Mapping[str, Any]) -> None:
-        """Divide the compressed bytes of the topic's batches among the zones of its records."""
+        """Divide the compressed bytes of the topic's batches among the zones of its records.
+
+        The whole topic waits for the rack of each leader with new records, because its batches are counted together.
+        """
+        racks = self._topology.racks
+        sent: dict[tuple[str, int], Count] = {}
         fresh: dict[str, Count] = {}
+        waits = False
         for number, one in about["partitions"].items():
             place = topic, int(number)
             now = Count(one["txmsgs"], one["txbytes"])
@@ -113,12 +120,17 @@ class Statistics:
             if now.records < before.records:  # the topic was recreated, so librdkafka counts from 0
                 before = Count()
             if now.records > before.records:
-                self._seen[place] = now
-                zone = self._topology.racks.get(one["leader"]) or UNKNOWN
-                sent = Count(now.records - before.records, now.bytes - before.bytes)
-                fresh[zone] = fresh.get(zone, Count()).plus(sent)
+                sent[place] = now
+                waits = self._awaited.awaits(one["leader"], racks) or waits
+                zone = racks.get(one["leader"]) or UNKNOWN
+                new = Count(now.records - before.records, now.bytes - before.bytes)
+                fresh[zone] = fresh.get(zone, Count()).plus(new)
         waiting = self._unshared.pop(topic, 0)
         batches = waiting + about["batchsize"]["sum"]
+        if waits:
+            self._unshared[topic] = batches
+            return
+        self._seen.update(sent)
         # A report may be written in the middle of a batch: it may count the batch before its records, or after them.
         if fresh:
             self._last_fresh[topic] = fresh

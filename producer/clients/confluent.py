@@ -98,7 +98,7 @@ class AZAwareProducer(Producer):
     * `produce` raises the errors of the base class, and then counts nothing.
     * After a fork the copy in the new process refuses every call (`ForkError`).
     * The first record of a topic waits for the topic's leaders; if they are not available, librdkafka chooses the
-      partition. `produce` with an explicit partition never waits.
+      partition. Records with an explicit partition never wait, in `produce` and in `produce_batch`.
     """
 
     # Slots, because `produce` reads one for each record, and a dictionary would take a twentieth of its time.
@@ -248,14 +248,14 @@ class AZAwareProducer(Producer):
         """
         partition = int(index(partition))  # as in `_produce_uncommon`
         theirs = on_delivery if callback is None else callback
-        if topic not in self._topics_in_use.partitioners:
-            self._watcher.load(topic)
-        partitioner = self._topics_in_use.partitioners.get(topic)
         if not are_valid(messages):
             return super().produce_batch(topic, messages, partition, theirs)
         forget_errors(messages)
         if partition != -1:
             return self._send_batch(topic, messages, partition, theirs, explicit=True)
+        if topic not in self._topics_in_use.partitioners and not all(map(has_own_partition, messages)):
+            self._watcher.load(topic)
+        partitioner = self._topics_in_use.partitioners.get(topic)
         groups: dict[int, Messages] = {}
         group(partitioner, messages, self._topics_in_use.advance, groups)
         sent = sum(self._send_batch(topic, batch, chosen, theirs) for chosen, batch in groups.items())

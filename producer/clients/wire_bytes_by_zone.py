@@ -2,24 +2,58 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import Final
 
 from producer.decisions.leader_locality import Racks
 from producer.traffic_cost import UNKNOWN
+
+RACKS_WITHIN_S: Final = 60.0
+"""Longest wait for a broker's rack, seconds. A new broker's is read within a second, or within 30 s of a failed
+request; a broker that the racks given by the application lack never gets one."""
+
+
+class AwaitedRacks:
+    """Decides whether bytes of a broker wait for its rack, because a counter of "unknown" could not fall afterwards.
+
+    Contract: its user locks.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._since: dict[int, float] = {}
+
+    def awaits(self, broker: int, racks: Racks) -> bool:
+        """Return whether the rack is not known yet, but may still be read.
+
+        Args:
+            broker: its id; negative if the client does not know it, which is not waited for.
+            racks: of the brokers; None for a broker without a rack, which is not waited for either.
+        """
+        if broker < 0 or broker in racks:
+            self._since.pop(broker, None)
+            return False
+        now = self._clock()
+        return now - self._since.setdefault(broker, now) < RACKS_WITHIN_S
 
 
 class WireBytesByZone:
     """Adds bytes to the zone that their broker has when they are read, so that no later change of a rack moves them.
 
+    Bytes of a broker whose rack is not known yet are held back, and added when it is known or the wait is over.
+
     Contract: may be called from any thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._awaited = AwaitedRacks(clock)
         self._read: dict[int, int] = {}
+        self._held: dict[int, int] = {}
         self._zones: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def by_zone(self) -> dict[str, int]:
-        """Return the bytes of each zone so far."""
+        """Return the bytes of each zone so far, without those that are held back."""
         with self._lock:
             return dict(self._zones)
 
@@ -36,6 +70,9 @@ class WireBytesByZone:
             for broker, now in sent().items():
                 before = self._read.get(broker, 0)
                 self._read[broker] = now
-                zone = racks.get(broker) or UNKNOWN
-                self._zones[zone] = self._zones.get(zone, 0) + (now - before if now >= before else now)
+                self._held[broker] = self._held.get(broker, 0) + (now - before if now >= before else now)
+            for broker in list(self._held):
+                if not self._awaited.awaits(broker, racks):
+                    zone = racks.get(broker) or UNKNOWN
+                    self._zones[zone] = self._zones.get(zone, 0) + self._held.pop(broker)
             return dict(self._zones)

@@ -65,11 +65,13 @@ class TopicsInUse:
         with self._lock:
             partitioner = self.partitioners.get(topic)
             known = partitioner or new
-            self._take_deliveries(topic)  # to the leaders that it had
+            if partitioner is not None:
+                self._take_deliveries(topic)  # to the leaders that it had
             known.update_leaders(leaders, racks, now, replicas)
             self.racks_seen.update(rack for rack in racks.values() if rack)
             if partitioner is None:
                 self.partitioners[topic] = known
+                self._take_deliveries(topic)  # it had none, and these leaders are nearer to the truth than "unknown"
             self._publish(known)
         self._warn_of_racks(bool(racks))
         return known

@@ -93,3 +93,6 @@ def test_the_table_of_a_pattern_has_each_topic_with_its_skew_and_its_shares() ->
         "home": ["2", "2", "1.0", "0%", "0%", "0.00", "0"],
     }
     assert max(len(line) for line in text.splitlines()) <= 90
+    assert "zones*" in text.splitlines()[3]
+    assert text.splitlines()[-1].startswith("* replication")
+    assert "no client can avoid it" in text.splitlines()[-1]

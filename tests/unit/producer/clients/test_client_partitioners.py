@@ -148,15 +148,18 @@ def test_a_configuration_without_a_partitioner_is_reported_once(
     assert "murmur2_random" in line
 
 
-def test_the_asyncio_client_honours_the_partitioner(mock: MockCluster) -> None:
-    """The same core, so one partitioner shows it: an empty key without an own place, and one that has one."""
+@pytest.mark.parametrize("name", HASHING)
+def test_the_asyncio_client_honours_the_partitioner(mock: MockCluster, name: str) -> None:
+    """An empty key counts as none for some, and records without a key have a place of their own for others."""
     names = topics(mock)
+    null = [None] if name in NULL_KEYS_ARE_HASHED else []
+    keys: list[bytes | None] = [*null, *KEYS] if name == "consistent_random" else [*null, b"", *KEYS]
 
     async def run() -> list[tuple[str, bytes | None, int | None]]:
-        async with AZAwareAIOProducer(config(mock, partitioner="fnv1a")) as producer:
-            futures = [await producer.produce(name, b"v", key) for name in names for key in [None, b"", *KEYS]]
+        async with AZAwareAIOProducer(config(mock, partitioner=name)) as producer:
+            futures = [await producer.produce(topic, b"v", key) for topic in names for key in keys]
             await producer.flush()
             messages = await asyncio.gather(*futures)
             return sorted(((one.topic(), one.key(), one.partition()) for one in messages), key=str)
 
-    assert asyncio.run(run()) == places(Producer(config(mock, partitioner="fnv1a")), names, [None, b"", *KEYS])
+    assert asyncio.run(run()) == places(Producer(config(mock, partitioner=name)), names, keys)

@@ -1,12 +1,15 @@
 """`AZAwareAIOProducer` against librdkafka's mock cluster."""
 
 import asyncio
+import threading
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from producer import AZAwareAIOProducer, Reason
+from producer import AZAwareAIOProducer, Count, Reason
+from producer.clients import leader_watcher
+from producer.metadata_requests import Lister, read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, config
 
@@ -93,6 +96,35 @@ def test_concurrent_calls_of_one_key_keep_their_order(mock: MockCluster, *, foun
     values = asyncio.run(run())
     assert sum(int(a or 0) > int(b or 0) for a, b in pairwise(values)) == 0
     assert len(values) == 600
+
+
+def test_concurrent_calls_read_a_new_topic_once(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As threads do: each of them asked the cluster for the same topic, and took a thread of the loop's pool."""
+    mock.create(TOPIC, [1, 2, 3])
+    go = threading.Event()
+    asked: list[str | None] = []
+
+    def read(client: Lister, topic: str | None, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+        asked.append(topic)
+        assert go.wait(60)
+        return read_leaders(client, topic, *arguments, **more)
+
+    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+
+    async def run() -> Count:
+        async with AZAwareAIOProducer(config(mock)) as producer:
+            calls = [asyncio.ensure_future(producer.produce(TOPIC, b"v")) for _ in range(50)]
+            while not asked or producer._waiting[TOPIC].calls < len(calls):  # noqa: ASYNC110 - they know no event
+                await asyncio.sleep(0.001)
+            go.set()
+            futures = await asyncio.gather(*calls)
+            await producer.flush(10)
+            await asyncio.gather(*futures)
+            assert not producer._waiting
+            return producer.traffic().local
+
+    assert asyncio.run(asyncio.wait_for(run(), 60)) == (50, 50)
+    assert asked == [TOPIC]
 
 
 def test_a_cancelled_call_holds_up_no_other(mock: MockCluster) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from producer import AZAwareAIOProducer, AZAwareProducer, RackWarning, Reason, Traffic
+from producer import AZAwareAIOProducer, AZAwareProducer, AZAwareSerializingProducer, RackWarning, Reason, Traffic
 from producer.clients import leader_watcher
-from producer.metadata_requests import connection, read_leaders
+from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
@@ -212,21 +212,11 @@ def test_racks_may_be_given_where_the_cluster_may_not_be_asked(mock: MockCluster
     producer.close()
 
 
-def test_new_credentials_reach_every_client(mock: MockCluster) -> None:
-    """The questions about racks went on with the old password."""
-    settings = config(mock, **{"sasl.username": "old", "sasl.password": "old", "sasl.mechanism": "PLAIN"})
-    producer = AZAwareProducer(settings)
-    producer.set_sasl_credentials("new", "newer")
-    found = connection(producer._topology._config)
-    assert (found["sasl.username"], found["sasl.password"]) == ("new", "newer")
-    producer.close()
-
-
-@pytest.mark.parametrize("way", ["produce", "asyncio"])
+@pytest.mark.parametrize("way", ["produce", "batch", "messages of a batch", "serializing", "asyncio"])
 def test_a_topic_whose_partitions_the_application_chooses_is_read_without_a_wait(
     mock: MockCluster, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    """It was never read: all its traffic stayed in the zone "unknown", and cost nothing."""
+    """It was never read: all its traffic stayed in the zone "unknown", and cost nothing. Batches waited for it."""
     mock.create(TOPIC, [1, 2, 3])
     readers: list[str] = []
 
@@ -248,10 +238,21 @@ def test_a_topic_whose_partitions_the_application_chooses_is_read_without_a_wait
     if way == "asyncio":
         traffic = asyncio.run(asyncio.wait_for(run(), 60))
     else:
-        producer = AZAwareProducer(config(mock), count="queued")
-        producer.produce(TOPIC, b"v", partition=1)
+        kind = AZAwareSerializingProducer if way == "serializing" else AZAwareProducer
+        producer = kind(config(mock), count="queued")
+
+        def send(value: bytes) -> None:
+            match way:
+                case "batch":
+                    assert producer.produce_batch(TOPIC, [{"value": value}], partition=1) == 1
+                case "messages of a batch":
+                    assert producer.produce_batch(TOPIC, [{"value": value, "partition": 1}]) == 1
+                case _:
+                    producer.produce(TOPIC, value=value, partition=1)
+
+        send(b"v")
         wait_until(lambda: TOPIC in producer._topics_in_use.partitioners, 60)
-        producer.produce(TOPIC, b"v" * 10, partition=1)
+        send(b"v" * 10)
         traffic = producer.traffic()
         producer.close()
     assert set(readers) == {"azimuth-leaders"}
@@ -268,4 +269,27 @@ def test_a_record_without_a_partition_still_waits_after_one_with_a_partition(moc
     producer.produce(TOPIC, b"v", on_delivery=seen)
     assert producer.flush(10) == 0
     assert seen.partitions == {1: 1, 2: 1}
+    producer.close()
+
+
+def test_while_the_controller_is_away_leaders_are_used_and_bytes_wait_for_the_racks(mock: MockCluster) -> None:
+    """Leaders come from any broker, racks from the controller: neither may stay unknown after it is back."""
+    mock.create(TOPIC, [2, 2])
+    mock.down(1)  # the controller
+    settings = config(mock, **{"client.rack": "az-b", "statistics.interval.ms": 20, "reconnect.backoff.max.ms": 50})
+    producer = AZAwareProducer({**settings, "reconnect.backoff.ms": 10}, metadata_timeout_s=0.2)
+    producer._watcher._away_s = 0.05
+    with pytest.warns(RackWarning, match="racks of the brokers could not be read"):
+        producer.produce(TOPIC, b"v")
+    partitioner = producer._topics_in_use.partitioners[TOPIC]
+    assert partitioner.leaders == (2, 2)
+    assert producer.flush(10) == 0
+    wait_until(lambda: producer.poll(0.01) >= 0 and producer._statistics._unshared.get(TOPIC))
+    assert producer.traffic().wire_topics == {}
+    mock.up(1)
+    wait_until(lambda: producer.poll(0.01) >= 0 and producer.traffic().wire_topics)
+    assert list(partitioner.zones) == ["az-b", "az-b"]
+    traffic = producer.traffic()
+    assert traffic.wire_topics.keys() == {(TOPIC, "az-b")}
+    assert "unknown" not in traffic.wire_bytes
     producer.close()

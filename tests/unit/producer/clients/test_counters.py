@@ -243,14 +243,14 @@ def test_reports_are_taken_from_a_producer_that_loads_no_topic(
     monkeypatch.setattr(leader_watcher, "_GRACE_S", 0.0)
     mock.create(TOPIC, [1])
     fast = config(mock, **{"statistics.interval.ms": 20})
-    producer = AZAwareProducer(fast, refresh_s=0.1)
+    producer = AZAwareProducer(fast, refresh_s=0.1, racks=mock.racks)
     if sends:
         producer.produce(TOPIC, b"v", partition=0)
     wait_until(lambda: producer.traffic().wire_bytes)
     producer.close()
 
     async def run() -> None:
-        async with AZAwareAIOProducer(fast, refresh_s=0.1) as aio:
+        async with AZAwareAIOProducer(fast, refresh_s=0.1, racks=mock.racks) as aio:
             if sends:
                 await aio.produce(TOPIC, b"v", partition=0)
             while not aio.traffic().wire_bytes:  # noqa: ASYNC110 - the other thread knows no event
@@ -320,6 +320,35 @@ def test_bytes_on_the_wire_stay_in_the_zone_that_their_broker_had() -> None:
         costs.append(statistics.complete(in_use.traffic()).wire_cost() or 0.0)
     assert seen == [{"unknown": 100}, {"unknown": 100, "az-b": 100}, {"unknown": 100, "az-b": 100, "az-a": 100}]
     assert costs == sorted(costs)
+
+
+def test_records_of_a_topic_wait_for_the_racks_of_their_leaders(mock: MockCluster) -> None:
+    """A new broker's rack is read a second later: until then its bytes cost nothing, and stayed so for ever."""
+    mock.create(TOPIC, [1, 2])
+    producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 600_000}))
+    idle = {"msgq_bytes": 0, "xmit_msgq_bytes": 0, "msgs_inflight": 0}
+    topology = producer._topology
+    seen = []
+    for records, racks in (
+        (5, {1: "az-a"}),
+        (6, {1: "az-a"}),
+        (7, {1: "az-a", 2: "az-b"}),
+        (8, {1: "az-a", 2: "az-b"}),
+    ):
+        topology._racks = dict(racks)
+        partitions = {
+            str(number): {**idle, "txmsgs": records, "txbytes": records * 50, "leader": leader}
+            for number, leader in enumerate((1, 2))
+        }
+        brokers = {"2": {"nodeid": 2, "state": "UP", "txbytes": records * 100}}
+        topics = {TOPIC: {"partitions": partitions, "batchsize": {"sum": 100}}}
+        producer._statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
+        traffic = producer.traffic()
+        seen.append((traffic.wire_bytes, traffic.wire_topics))
+    producer.close()
+    assert seen[0] == seen[1] == ({}, {})
+    assert seen[2] == ({"az-b": 700}, {(TOPIC, "az-a"): (7, 150), (TOPIC, "az-b"): (7, 150)})
+    assert seen[3] == ({"az-b": 800}, {(TOPIC, "az-a"): (8, 200), (TOPIC, "az-b"): (8, 200)})
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,44 @@ def test_partitions_that_are_added_join_the_local_set() -> None:
     assert partitioner.traffic().local.records == 101
 
 
+def test_partition_ids_may_have_gaps() -> None:
+    """A broker in the middle of a deletion leaves partitions out; records without a key never go there."""
+    cluster = metadata([1, 2, 1, 1, 2])
+    for missing in (1, 2):
+        del cluster._partitions[TOPIC][missing]
+    partitioner = AZAwarePartitioner(rack="az-a", batch_bytes=10)
+    assert {choose(partitioner, cluster) for _ in range(100)} == {0, 3}
+    assert partitioner._partitioners[TOPIC].leaders == (1, None, None, 1, 2)
+    assert partitioner.traffic().local.records == 100
+
+
+def test_a_topic_without_leaders_has_all_partitions_until_there_is_one() -> None:
+    """The records wait in the client, as with its own partitioner, and the reason is counted."""
+    cluster = metadata([None, None, None])
+    partitioner = AZAwarePartitioner(rack="az-a", batch_bytes=10, hold_s=0.0)
+    assert {choose(partitioner, cluster) for _ in range(100)} == {0, 1, 2}
+    assert {choose(partitioner, cluster, b"key") for _ in range(10)} <= {0, 1, 2}
+    assert partitioner.traffic().reasons[Reason.NO_LEADER].records == 100
+    set_leaders(cluster, [2, None, 1])
+    assert {choose(partitioner, cluster) for _ in range(100)} == {2}
+    traffic = partitioner.traffic()
+    assert traffic.local.records == 100
+    assert traffic.unknown.records == 110
+
+
+def test_records_of_a_topic_without_leaders_are_sent_when_there_is_one(mock: MockCluster) -> None:
+    """Over real sockets: `send` raises no error, and the record goes to the partition that was chosen for it."""
+    mock.create(TOPIC, [None, None])
+    partitioner = AZAwarePartitioner(rack="az-a")
+    producer = connect(mock, partitioner, retry_backoff_ms=10, reconnect_backoff_ms=10)
+    future = producer.send(TOPIC, b"v")
+    assert partitioner.traffic().reasons[Reason.NO_LEADER].records == 1
+    assert not future.is_done
+    mock.lead(TOPIC, [1, 1])
+    assert future.get(30).partition in {0, 1}
+    producer.close()
+
+
 @pytest.mark.parametrize("known", [{}, {TOPIC: {}}], ids=["unknown topic", "topic without partitions"])
 def test_a_topic_without_partitions_is_a_named_error(known: dict[str, Any]) -> None:
     """A ValueError, as kafka-python expects of a partitioner, and one of ours."""

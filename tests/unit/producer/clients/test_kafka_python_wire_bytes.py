@@ -94,3 +94,15 @@ def test_bytes_stay_in_the_zone_that_their_broker_had() -> None:
     choose(partitioner, metadata([1], ["az-b"]))
     seen.append(partitioner.traffic().wire_bytes)
     assert seen == [{"az-a": 200, "az-b": 100}] * 2
+
+
+def test_bytes_before_the_first_record_belong_to_the_zone_too() -> None:
+    """The racks are first read for a record: a scrape before it put the bytes into the zone "unknown" for ever."""
+    metrics: Any = Metrics()
+    producer: Any = SimpleNamespace(send=lambda: None, _accumulator=metrics, _metrics=metrics)
+    partitioner = AZAwarePartitioner(rack="az-a")
+    partitioner.watch(producer)
+    connect(metrics, "1").record(100)
+    assert partitioner.traffic().wire_bytes == {}
+    choose(partitioner, metadata([1], ["az-a"]))
+    assert partitioner.traffic().wire_bytes == {"az-a": 100}

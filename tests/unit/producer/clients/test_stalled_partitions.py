@@ -8,7 +8,8 @@ import pytest
 from producer import AZAwareProducer, PolicyError
 from producer.clients.stalled_partitions import StalledPartitions
 from producer.testing import MockCluster
-from tests.unit.producer.deliveries import TOPIC, config
+from tests.unit.producer.deliveries import TOPIC, Deliveries, config
+from tests.waiting import wait_until
 
 IDLE = {"msgq_cnt": 0, "xmit_msgq_cnt": 0, "msgs_inflight": 0, "txmsgs": 7}
 # Per case: timeout in seconds, the reports at 0, 1, 2, ... seconds, and the reports that find the partition stalled.
@@ -72,6 +73,38 @@ def test_records_without_a_key_leave_a_stalled_partition_aside(
         chosen.add(partitioner.destinations.partition)
     assert chosen == ({1, 2} if avoids else {0, 1, 2})
     producer.close()
+
+
+@pytest.mark.parametrize("timeout_ms", [100, 0])
+def test_a_broker_that_does_not_answer_is_avoided_until_it_does(timeout_ms: int) -> None:
+    """By the client's own reports: one short record in flight makes no queue, so only the timeout shows it."""
+    with MockCluster(("az-a", "az-a")) as slow:
+        slow.create(TOPIC, [1, 2])
+        settings = config(slow, **{"statistics.interval.ms": 20})
+        producer = AZAwareProducer(settings, availability_timeout_ms=timeout_ms)
+        producer.produce(TOPIC, b"v")
+        producer.produce(TOPIC, b"v", partition=1)  # the connection is made while the broker is fast
+        assert producer.flush(10) == 0
+        slow.delay(2, 500)
+        seen = Deliveries()
+        producer.produce(TOPIC, b"v", partition=1, on_delivery=seen)
+        partitioner = producer._topics_in_use.partitioners[TOPIC]
+        drawn: list[set[int]] = []
+
+        def draw() -> set[int]:
+            producer.poll(0.01)
+            found = set()
+            for _ in range(100):
+                partitioner.advance()
+                found.add(partitioner.destinations.partition)
+            drawn.append(found)
+            return found
+
+        wait_until(lambda: draw() == {0} if timeout_ms else draw() and seen.partitions, 30)
+        wait_until(lambda: draw() == {0, 1}, 30)
+        assert ({0} in drawn) == bool(timeout_ms)
+        assert seen.partitions == {1: 1}  # it is used again because the record was answered
+        producer.close()
 
 
 @pytest.mark.parametrize("adaptive", [True, False])

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from producer import AZAwareAIOProducer, AZAwarePartitioner, AZAwareProducer, PolicyError, Reason, Traffic, TrafficMeter
 from producer.clients import leader_watcher
 from producer.clients.client_statistics import shares
-from producer.metadata_requests import connection
 from producer.partitioning import produce_interpreted
 from producer.testing import MockCluster
 from tests.unit.producer.clients.test_kafka_python import connect
@@ -237,15 +236,6 @@ def test_headers_weigh_with_kafka_python_where_the_producer_is_watched(mock: Moc
     assert partitioner.traffic().local == (4, 4 * 10 + 2 + 2 * 8)
     assert partitioner.traffic().wire_estimated
     producer.close()
-
-
-def test_new_credentials_reach_the_meters_client(mock: MockCluster) -> None:
-    """It asks for leaders by itself, and went on with the old password."""
-    settings = config(mock, **{"sasl.username": "old", "sasl.password": "old", "sasl.mechanism": "PLAIN"})
-    meter = TrafficMeter(settings)
-    meter.set_sasl_credentials("new", "newer")
-    found = connection(meter._topology._config)
-    assert (found["sasl.username"], found["sasl.password"]) == ("new", "newer")
 
 
 def test_a_new_topic_moves_no_records_of_the_meters_other_topics(mock: MockCluster) -> None:

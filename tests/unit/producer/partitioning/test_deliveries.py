@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException, Producer
 
 from producer import AZAwareProducer, AZAwareSerializingProducer, Count, ForkError, Reason
 from producer.clients import leader_watcher
+from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
@@ -137,8 +138,9 @@ def test_counters_never_fall_while_leaders_move_and_threads_send(mock: MockClust
 
 
 @pytest.mark.parametrize("partitions", [1, 63, 64, 65, 200])
-def test_each_partition_has_its_own_count(mock: MockCluster, partitions: int) -> None:
+def test_each_partition_has_its_own_count(mock: MockCluster, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the ends of the pieces of memory that grow with a topic, too."""
+    monkeypatch.setattr(leader_watcher.LeaderWatcher, "load_later", lambda *_: None)  # its thread would take them
     mock.create(TOPIC, [number % 3 + 1 for number in range(partitions)])
     producer = AZAwareProducer(config(mock))
     producer.produce(TOPIC, b"", partition=0)
@@ -151,6 +153,28 @@ def test_each_partition_has_its_own_count(mock: MockCluster, partitions: int) ->
     }
     assert {way for _, way, _, _ in taken} == {"explicit"}
     assert producer._deliveries.take(TOPIC) == []
+    producer.close()
+
+
+def test_records_that_are_delivered_before_the_leaders_are_read_count_for_their_zone(
+    mock: MockCluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch whose partitions the application gives does not wait for the leaders: it stayed "unknown" for ever."""
+    may_read = threading.Event()
+
+    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+        assert may_read.wait(60)
+        return read_leaders(*arguments, **more)
+
+    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+    producer = AZAwareProducer(config(mock))
+    assert producer.produce_batch(topic, [{"value": b"v"}] * 10, partition=1) == 10
+    assert producer.flush(30) == 0
+    may_read.set()
+    wait_until(lambda: topic in producer._topics_in_use.partitioners)
+    traffic = producer.traffic()
+    assert traffic.topics == {(topic, "az-b"): (10, 10)}
+    assert traffic.reasons == {Reason.EXPLICIT: (10, 10)}
     producer.close()
 
 
