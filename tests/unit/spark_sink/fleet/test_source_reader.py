@@ -23,16 +23,13 @@ from spark_sink.fleet.table_writer import Landable, TableWriter
 from spark_sink.fleet.unwritten_records import RecordBuffer
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, pause, read, some
+from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, gains, once_more, pause, read, returns, some
 from tests.waiting import wait_until
 
 
 def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Records read so far are written during the poll; the records that this poll returns go to the next batch."""
-
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return [*some("x", 0, 5), *some("y", 0, 5)]
+    join = gains("x", "y", records=[*some("x", 0, 5), *some("y", 0, 5)])
 
     def lose(client: Client) -> list[Record]:
         client.revoke("y")
@@ -56,9 +53,7 @@ def test_a_topic_that_is_always_behind_is_as_late_as_its_oldest_unread_record(mo
     ends = [0]
     monkeypatch.setattr(Client, "get_watermark_offsets", lambda *_, **__: (0, ends[-1]))
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        return []
+    join = gains("x", records=[])
 
     def more(_client: Client) -> list[Record]:
         time.sleep(0.01)
@@ -96,9 +91,7 @@ def test_a_topic_whose_last_offset_ends_a_transaction_is_not_late(monkeypatch: p
     monkeypatch.setattr(lane_module, "Consumer", Client)
     monkeypatch.setattr(Client, "get_watermark_offsets", lambda *_, **__: (0, 6))
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        return [*some("x", 0, 5), LogEnd("x", 6)]
+    join = gains("x", records=[*some("x", 0, 5), LogEnd("x", 6)])
 
     Client.script = iter([join])
     parts = LaneParts(
@@ -131,9 +124,7 @@ def test_reading_and_rebalances_go_on_while_records_are_brought_in(
 
     monkeypatch.setattr(TableWriter, "commit", late)
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        return some("x", 0, 5)
+    join = gains("x", records=some("x", 0, 5))
 
     def go_on(client: Client) -> list[Record]:
         assert slow.wait(10)
@@ -165,12 +156,9 @@ def test_a_topic_that_leaves_and_comes_back_before_the_group_takes_it_leaves_no_
         if ranges:
             table.commit(table.land(rows, {"x", "y"}), ranges)
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return some("x", 0, 5)
+    join = gains("x", "y", records=some("x", 0, 5))
 
-    def left(_client: Client) -> list[Record]:
-        return some("x", 5, 9)
+    left = returns(*some("x", 5, 9))
 
     def back(client: Client) -> list[Record]:
         assert client.held["x"] == 5
@@ -193,17 +181,9 @@ def test_a_broker_that_does_not_know_a_new_topic_yet_stops_nothing_for_good(
     monkeypatch.setattr(source_reader, "_PAUSE_S", 0.05)
     answers = [{"x": "0", "y": "2"}]
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        client.held["x"] = 0
-        return some("x", 0, 5)
+    join = gains("x", "y", records=some("x", 0, 5), held={"x": 0})
 
-    def again(client: Client) -> list[Record]:
-        if client.held["x"] >= 0:
-            time.sleep(0.01)
-            return []
-        client.held["x"] = 0
-        return some("x", 0, 5)
+    again = once_more(some("x", 0, 5))
 
     def ids() -> dict[str, str]:
         return answers.pop() if answers else {"x": "1", "y": "2"}
@@ -241,9 +221,7 @@ def test_a_partition_that_librdkafka_stopped_is_read_on_as_soon_as_its_offset_is
     monkeypatch.setattr(lane_module, "_RESTART_S", 0.0)
     looks: list[int] = []
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return [Trouble("x", 10)]
+    join = gains("x", "y", records=[Trouble("x", 10)])
 
     Client.script = iter([join, lambda _: [], lambda _: [], lambda _: [Trouble("y", 0)]])
     x, y = FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")
@@ -283,10 +261,7 @@ def test_names_of_topics_that_left_are_not_kept(monkeypatch: pytest.MonkeyPatch)
 
 def test_rebalances_are_counted_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A lane that is read no more takes none of them with it: Prometheus takes a smaller number for a restart."""
-
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return some("x", 0, 5)
+    join = gains("x", "y", records=some("x", 0, 5))
 
     def lose(client: Client) -> list[Record]:
         client.revoke("y")
@@ -329,17 +304,9 @@ def test_a_reader_whose_table_refuses_does_not_work(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(TableWriter, "commit", late)
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        client.held["x"] = 0
-        return some("x", 0, 5)
+    join = gains("x", records=some("x", 0, 5), held={"x": 0})
 
-    def again(client: Client) -> list[Record]:
-        time.sleep(0.01)
-        if client.held.get("x", 0) >= 0:
-            return []
-        client.held["x"] = 0
-        return some("x", 0, 5)
+    again = once_more(some("x", 0, 5))
 
     Client.script = iter([join, *[again] * 2000])
     monkeypatch.setattr(lane_module, "Consumer", Client)
@@ -372,9 +339,7 @@ def test_what_is_read_ahead_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch,
         time.sleep(0.05)  # slower than reading
         return land(writer, rows, labels)
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return []
+    join = gains("x", "y", records=[])
 
     def ten(begin: int) -> Callable[[Client], list[Record]]:
         return lambda _: [Large("x", offset) for offset in range(begin, begin + 10)]
