@@ -25,7 +25,7 @@ from assignors.scaling.workers_topic_client import WorkersPublisher
 from spark_sink.claimed import ClaimedSettings
 from spark_sink.claimed import build as build_job
 from spark_sink.cli import main
-from spark_sink.demo.cluster import Access, Cluster
+from spark_sink.demo.cluster import Cluster
 from spark_sink.errors import TableError
 from spark_sink.fleet.agent_process import build as build_agent
 from spark_sink.fleet.agent_process import members
@@ -34,6 +34,7 @@ from spark_sink.lake.verification import verify
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.sink.quarantine.dead_letter_publisher import Publisher, Sent
 from spark_sink.source.group_membership import KafkaMembership
+from tests.secured_broker import guarded_access, scram_client
 from tests.unit.spark_sink.sink.quarantine.test_dead_letter_publisher import add
 from tests.waiting import wait_until
 
@@ -46,12 +47,7 @@ GROUPS = ("checks", "checks.lane-0", "azimuth.fleet.checks")
 
 def client(user: str = "ingest", password: str = PASSWORD) -> dict[str, str]:
     """Properties of a user."""
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "SCRAM-SHA-256",
-        "sasl.username": user,
-        "sasl.password": password,
-    }
+    return scram_client(user, password)
 
 
 def rule(kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:
@@ -63,19 +59,7 @@ def rule(kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One broker; `ingest` may read one topic, describe another, and join the groups of the tests."""
-    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-    access = Access(
-        broker={
-            "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
-            "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
-            "listener.name.client.scram-sha-256.sasl.jaas.config": f'{scram} username="admin" password="{ADMIN}";',
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:admin;User:ANONYMOUS",
-        },
-        scram={"admin": ADMIN, "ingest": PASSWORD, "probe": PASSWORD},
-        client=client("admin", ADMIN),
-    )
+    access = guarded_access({"admin": ADMIN, "ingest": PASSWORD, "probe": PASSWORD})
     folder = tmp_path_factory.mktemp("guarded") / "cluster"
     with Cluster.up(folder, racks=["az-a"], tied=True, access=access) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **access.client})
