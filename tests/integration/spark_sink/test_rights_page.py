@@ -3,7 +3,6 @@
 import contextlib
 import io
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -33,6 +32,7 @@ from spark_sink.options.source_options import SourceOptions
 from spark_sink.sink.quarantine.dead_letter_publisher import Publisher, Sent
 from spark_sink.source.group_membership import KafkaMembership
 from tests.integration.spark_sink.guarded_cluster import ADMIN, DEAD, OPEN, client, guarded_cluster
+from tests.signal_handlers import handlers_kept
 from tests.unit.spark_sink.sink.quarantine.test_dead_letter_publisher import add
 from tests.waiting import wait_until
 
@@ -308,14 +308,12 @@ def test_a_command_works_with_the_rights_of_its_row(
     given = {one for name in (command, NEEDS_MORE.get(command, command)) for one in rights_of(name)}
     for done in admin.create_acls(list(given)).values():
         done.result(30)
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         probe = AdminClient({"bootstrap.servers": filled.bootstrap_servers, **client("probe")})
         wait_until(lambda: {OPEN, DEAD} & probe.list_topics(timeout=10).topics.keys())
-        RUNS[command](Probe(filled, tmp_path))
+        with handlers_kept():
+            RUNS[command](Probe(filled, tmp_path))
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         withdraw_rights(admin)
         wait_until(lambda: not {OPEN, DEAD} & probe.list_topics(timeout=10).topics.keys())
     said = capfd.readouterr()
