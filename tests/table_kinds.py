@@ -20,7 +20,7 @@ from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.landing import IcebergLanding
 from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.parquet_landing import Landing, Layout
-from spark_sink.lake.table_contract import DataFile, Table
+from spark_sink.lake.table_contract import Change, DataFile, Snapshot, Table
 from spark_sink.lake.table_settings import TableSettings, Term
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -31,6 +31,24 @@ FOREIGN = TopicPartition("foreign", 0)
 ADDRESS = iceberg_address("lake.raw.events")
 KINDS = ("delta", "iceberg", "iceberg by partition", "memory")
 TERMS = parse_terms("topic, bucket(2, partition)")
+
+
+def newest(table: Table) -> Snapshot:
+    """Return the newest snapshot of a table that exists."""
+    snapshot = table.refresh()
+    assert snapshot is not None
+    return snapshot
+
+
+def created(table: Table) -> Snapshot:
+    """Create a table with the columns of SCHEMA; return its first snapshot."""
+    table.create(SCHEMA)
+    return newest(table)
+
+
+def change_of(positions: dict[TopicPartition, int], *files: DataFile) -> Change:
+    """Return a change with the columns of SCHEMA."""
+    return Change(files=files, positions=positions, beginnings={}, schema=SCHEMA)
 
 
 @dataclass

@@ -4,12 +4,12 @@ import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.acceptance
 
@@ -21,13 +21,6 @@ def _command(directory: Path, *more: str) -> list[str]:
 def _processes_of(directory: Path) -> list[str]:
     found = [" ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])]
     return [command for command in found if str(directory) in command]
-
-
-def _wait(reached: Callable[[], bool], timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not reached():
-        assert time.monotonic() < deadline, "the condition was not reached in time"
-        time.sleep(0.05)
 
 
 @pytest.mark.slow
@@ -53,14 +46,14 @@ def test_ctrl_c_leaves_no_process_and_a_directory_that_works_again(tmp_path: Pat
     # A shell that runs the tests in the background makes them and their children ignore SIGINT.
     heeding = ["env", "--default-signal=INT", *_command(tmp_path)]
     process = subprocess.Popen(heeding, stderr=subprocess.PIPE, text=True)
-    _wait((tmp_path / "logs" / "agent-2.log").exists, 120)
+    wait_until((tmp_path / "logs" / "agent-2.log").exists, 120)
     second = subprocess.run(_command(tmp_path), capture_output=True, text=True, check=False)
     assert second.returncode == 2
     assert "another demo runs in" in second.stderr
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode not in {0, None}
-    _wait(lambda: _processes_of(tmp_path) == [], 10)
+    wait_until(lambda: _processes_of(tmp_path) == [], 10)
 
 
 def test_an_unknown_option_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:

@@ -1,31 +1,12 @@
-"""The report of the fleet's benchmarks: build/bench/fleet.json, one section per benchmark."""
+"""The report of the fleet's benchmarks: build/bench/fleet.json."""
 
-import importlib.metadata
-import json
-import os
-import platform
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-REPORT = Path(__file__).parents[2] / "build" / "bench" / "fleet.json"
-_LIBRARIES = ("numpy", "mmh3", "uhashring", "kafka-python", "confluent-kafka", "redis", "deltalake")
+from tests.benchmarks import report
 
-
-def machine() -> dict[str, Any]:
-    """Describe the machine of the measurement."""
-    return {
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg()[0],
-        **{name: importlib.metadata.version(name) for name in _LIBRARIES},
-    }
-
-
-def save(section: str, figures: dict[str, Any]) -> None:
-    """Put a section into the report and print it."""
-    report = json.loads(REPORT.read_text()) if REPORT.exists() else {}
-    report[section] = {"machine": machine(), **figures}
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text(json.dumps(report, indent=1))
-    print(f"\n{section}: {json.dumps(report[section], indent=1)}")  # noqa: T201 - a benchmark prints its figures
+save = partial(
+    report.save,
+    subject="fleet",
+    libraries=("numpy", "mmh3", "uhashring", "kafka-python", "confluent-kafka", "redis", "deltalake"),
+)
+"""Puts a section into the report and prints it."""

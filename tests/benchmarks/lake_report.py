@@ -1,8 +1,8 @@
-"""The report of the benchmarks of tables: build/bench/lake.json, one section a benchmark."""
+"""The report of the benchmarks of tables: build/bench/lake.json."""
 
 from functools import partial
 
-from tests.benchmarks import spark_report
+from tests.benchmarks import report
 
-save = partial(spark_report.save, file=spark_report.REPORT.with_name("lake.json"))
+save = partial(report.save, subject="lake", libraries=("pyspark", "pyarrow", "librdkafka"))
 """Puts a section into the report and prints it."""

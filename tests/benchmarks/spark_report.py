@@ -1,19 +1,15 @@
 """The report of the Spark source's benchmarks, build/bench/spark.json, and the jars of the peer."""
 
-import importlib.metadata
-import json
-import os
-import platform
 import subprocess
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-import confluent_kafka
 
 from spark_sink.agent.start.java_command import cache_directory, find_java
 from spark_sink.demo.cluster.kafka_jars import _ivy_jar
+from tests.benchmarks import report
 
-REPORT = Path(__file__).parents[2] / "build" / "bench" / "spark.json"
+save = partial(report.save, subject="spark", libraries=("pyspark", "pyarrow", "librdkafka"))
+"""Puts a section into the report and prints it."""
 
 # The connector of 4.2.0 with its dependencies that Spark lacks; its own pom requires a token provider newer than any
 # published one.
@@ -49,25 +45,3 @@ def _retrieve(organisation: str, name: str, version: str, folder: Path) -> None:
         *("-retrieve", f"{folder}/[artifact]-[revision].[ext]"),
     ]
     subprocess.run(command, capture_output=True, check=False)
-
-
-def machine() -> dict[str, Any]:
-    """Describe the machine of the measurement."""
-    return {
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg()[0],
-        "pyspark": importlib.metadata.version("pyspark"),
-        "pyarrow": importlib.metadata.version("pyarrow"),
-        "librdkafka": confluent_kafka.libversion()[0],
-    }
-
-
-def save(section: str, figures: dict[str, Any], file: Path = REPORT) -> None:
-    """Put a section into a report and print it."""
-    report = json.loads(file.read_text()) if file.exists() else {}
-    report[section] = {"machine": machine(), **figures}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(report, indent=1))
-    print(f"\n{section}: {json.dumps(report[section], indent=1)}")  # noqa: T201 -- a benchmark prints its figures

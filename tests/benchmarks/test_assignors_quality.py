@@ -19,7 +19,8 @@ from assignors import Member, Topic, plan
 from assignors.planner.capped.exact_small_groups import is_small
 from assignors.planner.input_arrays import read_problem
 from assignors.testing import Scenario, random_scenario
-from tests.benchmarks.assignors_report import FOLDER, save
+from tests.benchmarks.assignors_report import save
+from tests.benchmarks.report import FOLDER
 
 pytestmark = pytest.mark.benchmark
 CASES = 6400

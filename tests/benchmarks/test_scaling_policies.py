@@ -13,7 +13,8 @@ from assignors.scaling.pipelines import Pipeline
 from assignors.simulation.policy_comparison import Outcome, compare_policies
 from assignors.simulation.score import record_ages
 from assignors.simulation.traces import STANDARD_TRACES, generate_traces
-from tests.benchmarks.scaling_report import FOLDER, save
+from tests.benchmarks.report import FOLDER
+from tests.benchmarks.scaling_report import save
 
 pytestmark = pytest.mark.benchmark
 DAYS = float(os.environ.get("AZIMUTH_SCALING_DAYS", "7"))

@@ -21,7 +21,8 @@ from tests.unit.assignors.consumer import (
     test_bare_threads,
 )
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, messages, plain
-from tests.unit.assignors.consumer.surface_walk import STATES, Pair, reason, walk
+from tests.unit.assignors.consumer.intended_differences import reason
+from tests.unit.assignors.consumer.surface_walk import STATES, Pair, walk
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

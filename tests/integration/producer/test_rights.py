@@ -14,8 +14,9 @@ from kafka import KafkaProducer
 from kafka.errors import TopicAuthorizationFailedError
 
 from producer import AZAwarePartitioner, AZAwareProducer
-from spark_sink.demo.cluster import Access, Cluster
+from spark_sink.demo.cluster import Cluster
 from spark_sink.kafka.client_property_names import kafka_python_config
+from tests.secured_broker import guarded_access, scram_client
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -26,13 +27,7 @@ OPEN, CLOSED = "rights.open", "rights.closed"
 
 def client(user: str, password: str) -> dict[str, Any]:
     """Properties of a user."""
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "SCRAM-SHA-256",
-        "sasl.username": user,
-        "sasl.password": password,
-        "log_level": 0,
-    }
+    return {**scram_client(user, password), "log_level": 0}
 
 
 def rule(topic: str, operation: AclOperation) -> AclBinding:
@@ -51,19 +46,7 @@ def rule(topic: str, operation: AclOperation) -> AclBinding:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two zones whose brokers allow nothing that no rule allows; `writer` may write to one topic of two."""
-    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-    access = Access(
-        broker={
-            "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
-            "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
-            "listener.name.client.scram-sha-256.sasl.jaas.config": f'{scram} username="admin" password="{ADMIN}";',
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:admin;User:ANONYMOUS",
-        },
-        scram={"admin": ADMIN, "writer": WRITER},
-        client=client("admin", ADMIN),
-    )
+    access = guarded_access({"admin": ADMIN, "writer": WRITER})
     folder = tmp_path_factory.mktemp("guarded") / "cluster"
     with Cluster.up(folder, racks=["az-a", "az-b"], tied=True, access=access) as cluster:
         admin = administrator(cluster)

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 
 from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, KafkaGroupSource
 from spark_sink.demo.cluster import Cluster
+from spark_sink.fetch import range_reader
+from tests.integration.spark_sink.small_servers import small_aws
 
 MakeTopic = Callable[..., str]
 
@@ -55,3 +57,23 @@ def spark() -> Iterator[SparkSession]:
         session.dataSource.register(source)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A small AWS with one bucket."""
+    with small_aws(tmp_path_factory.mktemp("aws") / "log") as address:
+        yield address
+
+
+@pytest.fixture
+def no_consumer_is_left() -> Iterator[None]:
+    """Close the consumers of the test's tasks: they outlive tasks by design, but not tests."""
+    yield
+    close_idle_consumers()
+
+
+def close_idle_consumers() -> None:
+    """Close the consumers that tasks of this process have left for the next ones."""
+    while range_reader._idle:
+        range_reader._idle.popitem()[1].close()

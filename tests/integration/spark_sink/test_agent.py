@@ -21,18 +21,12 @@ from spark_sink import positions
 from spark_sink.agent.start.worker_modules import DAEMON
 from spark_sink.demo.cluster import Cluster
 from tests.integration.spark_sink.tied import launch, tree
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
 
 LONGEST_END_S = 10.0
-
-
-def _wait(reached: Callable[[], bool], timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not reached():
-        assert time.monotonic() < deadline, "the condition was not reached in time"
-        time.sleep(0.05)
 
 
 @pytest.mark.slow
@@ -52,7 +46,7 @@ def test_an_agent_that_is_told_to_end_leaves_the_group_and_exits_with_0(  # noqa
     log = tmp_path / "log"
     agent = launch(command, log)
     try:
-        _wait((tmp_path / "table").exists, 120)
+        wait_until((tmp_path / "table").exists, 120)
         began = time.monotonic()
         agent.send_signal(told)
         assert agent.wait(30) == 0, log.read_text()[-2000:]
@@ -85,7 +79,7 @@ def test_a_signal_to_all_processes_of_an_agent_is_an_ordinary_end(
     with (tmp_path / "log").open("wb") as log:
         agent = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:
-        _wait((tmp_path / "table").exists, 120)
+        wait_until((tmp_path / "table").exists, 120)
         processes = psutil.Process(agent.pid).children(recursive=True)
         os.killpg(agent.pid, signal.SIGTERM)
         assert agent.wait(30) == 0, (tmp_path / "log").read_text()[-2000:]
@@ -122,14 +116,14 @@ def test_an_agent_with_nothing_to_read_says_what_it_holds(
     command += ["--subscribe", name, "--master", "local[1]", "--metrics-port", str(port), "--agent", "one"]
     agent = launch(command, tmp_path / "log")
     try:
-        _wait(lambda: _partitions(port) == 4, 120)
+        wait_until(lambda: _partitions(port) == 4, 120)
         config = {"bootstrap_servers": cluster.bootstrap_servers, "group_id": name}
         other = GroupMember(config, topics=[name], assignors=[HRWAssignor(agent="two")]).start()
         try:
-            _wait(lambda: _partitions(port) == 2, 60)
+            wait_until(lambda: _partitions(port) == 2, 60)
         finally:
             other.close()
-        _wait(lambda: _partitions(port) == 4, 60)
+        wait_until(lambda: _partitions(port) == 4, 60)
         assert positions(str(tmp_path / "table"), name) == {}
     finally:
         agent.terminate()
@@ -156,7 +150,7 @@ def test_tasks_run_in_processes_forked_from_one_that_has_loaded_everything(
     command += ["--subscribe", name, "--master", "local[1]"]
     agent = launch(command, tmp_path / "log")
     try:
-        _wait(lambda: sum(positions(table, name).values()) == 20, 120)
+        wait_until(lambda: sum(positions(table, name).values()) == 20, 120)
         forked = [one for one in tree(agent.pid) if _command(one)[1:] == ["-m", DAEMON, "pyspark.worker"]]
         # Spark's daemon, which the server has forked, and at least one that was forked from it and is called the same.
         assert len(forked) > 1

@@ -7,7 +7,7 @@ import socket
 import stat
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from spark_sink.demo.cluster import Cluster
-from spark_sink.fetch import range_reader
 from spark_sink.fetch.from_leaders.leader_fetching import LeaderFetching
 from spark_sink.fetch.librdkafka import NativeConsumer
 from spark_sink.fetch.range_reader import fetch
@@ -24,25 +23,14 @@ from spark_sink.fetch.received_files import Counts
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.ranges.range_completion import TaskProgress
+from tests.integration.spark_sink.conftest import close_idle_consumers
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_consumer_is_left")]
 MakeTopic = Callable[..., str]
 
 RECORDS, RECORD_BYTES = 2_000, 2_000
 # tcpi_bytes_received of the kernel's struct tcp_info.
 _RECEIVED = struct.Struct("=Q"), 128
-
-
-@pytest.fixture(autouse=True)
-def no_consumer_is_left() -> Iterator[None]:
-    """Consumers outlive tasks by design; not tests."""
-    yield
-    _close()
-
-
-def _close() -> None:
-    while range_reader._idle:
-        range_reader._idle.popitem()[1].close()
 
 
 def _socket(descriptor: int) -> socket.socket:
@@ -92,7 +80,7 @@ def test_bytes_come_from_the_zone_that_the_option_names(
         print(f"rack={rack}, leader in {zones[leader]}: {dict(by_zone)} bytes, {share:.1%} from {wanted}")  # noqa: T201 -- shown with -s
         assert by_zone[wanted] > RECORDS * RECORD_BYTES
         assert share > 0.9
-        _close()
+        close_idle_consumers()
 
 
 @pytest.mark.parametrize("by_id", [False, True])

@@ -1,13 +1,13 @@
 """The contract of the seam holds for tables in S3, as it does for those in a local folder."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
 
 import pytest
 
-from tests.integration.spark_sink.small_servers import BUCKET, small_aws
+from tests.integration.spark_sink.small_servers import BUCKET
 from tests.table_kinds import Bucket, Kind, kind_of
 from tests.unit.spark_sink.lake import test_table_contract as contract
 
@@ -17,13 +17,6 @@ FORMATS = ("delta", "iceberg", "iceberg by partition")
 PROPERTIES: tuple[Callable[[Kind], None], ...] = tuple(
     test for name, test in vars(contract).items() if name.startswith("test_") and "kind" in signature(test).parameters
 )
-
-
-@pytest.fixture(scope="module")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A small AWS with one bucket."""
-    with small_aws(tmp_path_factory.mktemp("aws") / "log") as address:
-        yield address
 
 
 @pytest.fixture

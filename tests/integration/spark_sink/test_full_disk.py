@@ -16,6 +16,7 @@ from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.compare_and_swap import Batch, commit
+from tests.integration.spark_sink.small_disk import small_disk
 
 pytestmark = pytest.mark.integration
 
@@ -26,14 +27,8 @@ RECORDS = 40
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 512 kB."""
-    mounted = subprocess.run(
-        ["/bin/mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(tmp_path)], check=False, capture_output=True
-    )
-    if mounted.returncode:
-        pytest.skip("mounting a small file system takes root")
-    yield tmp_path
-    # Lazily: the error that the test looks at still holds the file that could not be written.
-    subprocess.run(["/bin/umount", "-l", str(tmp_path)], check=True)
+    with small_disk(tmp_path, size_kb=512) as found:
+        yield found
 
 
 def _bring(table: DeltaLakeTable, path: Path, begin: int) -> None:

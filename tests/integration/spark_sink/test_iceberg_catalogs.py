@@ -20,7 +20,7 @@ from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.integration.assignors.claims.conftest import MariaDB, PostgreSQL
 from tests.integration.spark_sink.hive_fixture import hive_metastore, hive_on_postgresql
 from tests.integration.spark_sink.rest_fixture import rest_catalog
-from tests.integration.spark_sink.small_servers import BUCKET, small_aws
+from tests.integration.spark_sink.small_servers import BUCKET
 from tests.table_kinds import SCHEMA, rows_of, warehouse
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -31,13 +31,6 @@ DATABASES: dict[str, tuple[type[PostgreSQL] | type[MariaDB], str, str]] = {
     "MariaDB and a folder": (MariaDB, "mariadb", "mysql+pymysql"),
 }
 KEYS = {"access-key-id": "someone", "secret-access-key": "canary-9fd1", "region": "us-east-1"}
-
-
-@pytest.fixture(scope="module")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A small AWS with one bucket."""
-    with small_aws(tmp_path_factory.mktemp("aws") / "log") as address:
-        yield address
 
 
 @contextmanager

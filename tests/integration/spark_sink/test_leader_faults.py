@@ -24,7 +24,6 @@ pytest.importorskip("spark_sink.fetch.from_leaders.batch_decoder_compiled", reas
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.errors import DataLossError
-from spark_sink.fetch import range_reader
 from spark_sink.fetch.from_leaders.leader_fetching import LeaderFetching
 from spark_sink.fetch.range_reader import fetch
 from spark_sink.fetch.raw_columns import arrow_schema
@@ -35,20 +34,12 @@ from spark_sink.ranges.batch_offset import Range
 from spark_sink.ranges.range_completion import TaskProgress
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("no_consumer_is_left")]
 MakeTopic = Callable[..., str]
 Identify = Callable[[str], dict[str, str]]
 RECORDS, PARTITIONS = 12_000, 3
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SCHEMA = arrow_schema(headers=True, timestamp_type=True)
-
-
-@pytest.fixture(autouse=True)
-def no_consumer_is_left() -> Iterator[None]:
-    """Consumers outlive tasks by design; not tests."""
-    yield
-    while range_reader._idle:
-        range_reader._idle.popitem()[1].close()
 
 
 @pytest.fixture

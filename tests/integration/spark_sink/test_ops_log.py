@@ -23,6 +23,7 @@ from tests.integration.spark_sink.fleet.fleet_process import (
     send,
     wait_until,
 )
+from tests.integration.spark_sink.small_disk import small_disk
 
 pytestmark = pytest.mark.integration
 
@@ -118,13 +119,8 @@ def test_an_agent_goes_on_beside_a_foreign_table(cluster: Cluster, tmp_path: Pat
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 kB."""
-    mounted = subprocess.run(
-        ["/bin/mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path)], check=False, capture_output=True
-    )
-    if mounted.returncode:
-        pytest.skip("mounting a small file system takes root")
-    yield tmp_path
-    subprocess.run(["/bin/umount", "-l", str(tmp_path)], check=True)
+    with small_disk(tmp_path, size_kb=256) as found:
+        yield found
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:

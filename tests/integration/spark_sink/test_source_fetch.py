@@ -19,16 +19,8 @@ from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Range
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_consumer_is_left")]
 MakeTopic = Callable[..., str]
-
-
-@pytest.fixture(autouse=True)
-def no_consumer_is_left() -> Iterator[None]:
-    """Consumers outlive tasks by design; not tests."""
-    yield
-    while range_reader._idle:
-        range_reader._idle.popitem()[1].close()
 
 
 @pytest.fixture(params=[False, True], ids=["librdkafka", "record batches"])

@@ -9,7 +9,7 @@ import redis
 
 from assignors.errors import FleetError
 from assignors.fleet import Agent, RedisMembers, Session, Standing
-from tests.integration.assignors.fleet.conftest import RedisServer
+from tests.redis_server import RedisServer
 from tests.waiting import wait_until
 
 INDEX = "azimuth:{f}:index"

@@ -20,7 +20,8 @@ from assignors.fleet import (
 )
 from assignors.fleet.membership_contract import Witness
 from spark_sink.demo.cluster import Cluster
-from tests.integration.assignors.fleet.conftest import RedisServer, Wire
+from tests.integration.assignors.fleet.conftest import Wire
+from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.integration
 

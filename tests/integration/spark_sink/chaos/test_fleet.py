@@ -10,10 +10,10 @@ import pytest
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.ranges.batch_offset import TopicPartition
-from tests.integration.assignors.fleet.conftest import RedisServer
 from tests.integration.spark_sink.chaos.agents import Agent
 from tests.integration.spark_sink.chaos.draws import ALSO_SLOW, SEEDS
 from tests.integration.spark_sink.chaos.torment import BROKER_FAULTS, SESSION_S, Torment
+from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.chaos
 

@@ -1,7 +1,6 @@
 """Published numbers on their way: Kafka, a Redis that tells of changes, and jobs that follow them."""
 
 import functools
-import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,9 +13,9 @@ from spark_sink.claimed import published_workers
 from spark_sink.claimed.published_workers import FollowedNumbers
 from spark_sink.demo.cluster import Cluster
 from spark_sink.lake.verification import verify
-from tests.integration.assignors.fleet.conftest import RedisServer
 from tests.integration.spark_sink.claimed.test_once import Crontab
 from tests.integration.spark_sink.fleet.fleet_process import delete_topics, make_topics, send
+from tests.redis_server import RedisServer, running_redis
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -25,11 +24,8 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
     """A Redis for one test."""
-    if shutil.which("redis-server") is None:
-        pytest.skip("there is no redis-server: apt install redis-server")
-    found = RedisServer(tmp_path)
-    yield found
-    found.kill()
+    with running_redis(tmp_path) as found:
+        yield found
 
 
 def test_a_change_arrives_within_a_second_while_redis_is_there(

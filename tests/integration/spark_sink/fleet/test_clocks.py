@@ -8,7 +8,7 @@ import pytest
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.lake.verification import verify
-from tests.integration.assignors.fleet.conftest import RedisServer, redis_server
+from tests.integration.assignors.fleet.conftest import redis_server
 from tests.integration.spark_sink.fleet.fleet_process import (
     Feed,
     FleetProcesses,
@@ -16,6 +16,7 @@ from tests.integration.spark_sink.fleet.fleet_process import (
     make_topics,
     wait_until,
 )
+from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.integration
 __all__ = ["redis_server"]  # a fixture

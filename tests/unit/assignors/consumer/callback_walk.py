@@ -12,7 +12,9 @@ from assignors import GroupConsumer
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.errors import NotOwnedError
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Servers
-from tests.unit.assignors.consumer.surface_walk import INCREMENTAL, WHOLE, Call, Outcome, calls_of, seen
+from tests.unit.assignors.consumer.intended_differences import INCREMENTAL, WHOLE, Outcome
+from tests.unit.assignors.consumer.surface_calls import Call, calls_of
+from tests.unit.assignors.consumer.surface_walk import seen
 
 _CALLED_S: Final = 20.0
 HUNG: Final = "the call does not return"

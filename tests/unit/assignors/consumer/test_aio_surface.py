@@ -12,7 +12,9 @@ from confluent_kafka.aio import AIOConsumer
 
 from assignors import AIOGroupConsumer
 from producer.testing import MockCluster
-from tests.unit.assignors.consumer.surface_walk import METHODS, PROTOCOLS, STATES, Pair, reason, walk
+from tests.unit.assignors.consumer.intended_differences import reason
+from tests.unit.assignors.consumer.surface_calls import METHODS
+from tests.unit.assignors.consumer.surface_walk import PROTOCOLS, STATES, Pair, walk
 
 MISSING = {"memberid"}  # AIOConsumer has no such method
 

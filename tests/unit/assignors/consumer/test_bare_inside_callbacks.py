@@ -20,7 +20,8 @@ from tests.unit.assignors.consumer.callback_walk import (
     usual_call_of,
     walk_inside,
 )
-from tests.unit.assignors.consumer.surface_walk import METHODS, PROTOCOLS, STATES
+from tests.unit.assignors.consumer.surface_calls import METHODS
+from tests.unit.assignors.consumer.surface_walk import PROTOCOLS, STATES
 
 
 def _pairs() -> Iterator[ParameterSet]:

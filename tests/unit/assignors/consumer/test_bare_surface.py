@@ -11,16 +11,9 @@ from confluent_kafka import Consumer
 
 from producer.testing import MockCluster
 from tests.unit.assignors.consumer import bare_bench
-from tests.unit.assignors.consumer.surface_walk import (
-    INTENDED,
-    METHODS,
-    PROTOCOLS,
-    STATES,
-    Pair,
-    calls_of,
-    reason,
-    walk,
-)
+from tests.unit.assignors.consumer.intended_differences import INTENDED, reason
+from tests.unit.assignors.consumer.surface_calls import METHODS, calls_of
+from tests.unit.assignors.consumer.surface_walk import PROTOCOLS, STATES, Pair, walk
 
 
 def _pairs() -> Iterator[ParameterSet]:

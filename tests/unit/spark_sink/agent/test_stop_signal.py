@@ -7,15 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from spark_sink.agent.stop_signal import StopSignal
+from tests.signal_handlers import handlers_kept
 
 
 @pytest.fixture
 def stop() -> Iterator[StopSignal]:
     """The signals of a test, and afterwards those of pytest."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield StopSignal()
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    with handlers_kept():
+        yield StopSignal()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

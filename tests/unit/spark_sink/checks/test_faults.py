@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import signal
 import socket
 import sqlite3
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from spark_sink.checks import BrokerChecks, run
 from spark_sink.claimed import job_checks
 from spark_sink.cli import main
 from spark_sink.fleet import agent_checks
+from tests.signal_handlers import handlers_kept
 from tests.unit.spark_sink.checks.wrong_servers import (
     empty_registry,
     refuse_database_password,
@@ -122,10 +122,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No other agent: librdkafka's mock cluster does not describe groups. Signal handlers as before."""
     monkeypatch.setattr(sink_checks, "same_name", lambda _: {})
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    with handlers_kept():
+        yield
 
 
 def sink(*more: str, servers: str = "{servers}", topic: tuple[str, ...] = ("--subscribe", "flights")) -> list[str]:

@@ -115,11 +115,15 @@ class Client:
         self.calls["on_revoke"](self, [KafkaPartition(topic, 0) for topic in topics])
 
 
+Step = Callable[[Client], list[Record]]
+"""What happens during a poll, and the records that it returns."""
+
+
 def read(  # noqa: PLR0913 -- most tests give two of them
     monkeypatch: pytest.MonkeyPatch,
     table: Path,
     rows: int,
-    *script: Callable[[Client], list[Record]],
+    *script: Step,
     ids: Callable[[], dict[str, str]] = lambda: {"x": "1", "y": "2"},
     buffer_bytes: int = 32 << 20,
     ops: CommitCounts | None = None,
@@ -140,6 +144,41 @@ def read(  # noqa: PLR0913 -- most tests give two of them
     reader.end()
     reader.join(10)
     return reader
+
+
+def gains(*topics: str, records: list[Record], held: Mapping[str, int] | None = None) -> Step:
+    """Return a step in which the group gives partitions, and the poll returns records.
+
+    Args:
+        topics: the topics whose first partitions the group gives.
+        records: what the poll returns.
+        held: offsets at which the client reads some of them, whatever it was asked for.
+    """
+
+    def step(client: Client) -> list[Record]:
+        client.gain(*topics)
+        client.held |= held or {}
+        return records
+
+    return step
+
+
+def returns(*records: Record) -> Step:
+    """Return a step in which the poll returns records, and nothing else happens."""
+    return lambda _: list(records)
+
+
+def once_more(records: list[Record], topic: str = "x") -> Step:
+    """Return a step that returns records only when the client was told to begin where its log begins."""
+
+    def step(client: Client) -> list[Record]:
+        if client.held.get(topic, 0) >= 0:
+            time.sleep(0.01)
+            return []
+        client.held[topic] = 0
+        return records
+
+    return step
 
 
 def some(topic: str, begin: int, end: int) -> list[Record]:

@@ -74,9 +74,7 @@ def test_a_table_that_cannot_be_made_is_an_error_of_its_topic(monkeypatch: pytes
     (tmp_path / "y").write_text("in the way")
     counts = OpsCounts()
 
-    def join(client: scripted.Client) -> list[scripted.Record]:
-        client.gain("x")
-        return scripted.some("x", 0, 5)
+    join = scripted.gains("x", records=scripted.some("x", 0, 5))
 
     scripted.read(monkeypatch, tmp_path / "{topic}", 5, join, ops=CommitCounts(counts, "s"))
     found = taken(counts)
@@ -99,18 +97,11 @@ def test_an_error_of_the_whole_source_has_no_topic(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(DeltaLakeTable, "swap", refuse)
     monkeypatch.setattr(source_reader, "_PAUSE_S", 0.05)
 
-    def join(client: scripted.Client) -> list[scripted.Record]:
-        client.gain("x", "y")
-        client.held["x"] = 0
-        return scripted.some("x", 0, 5)
+    join = scripted.gains("x", "y", records=scripted.some("x", 0, 5), held={"x": 0})
 
-    def again(client: scripted.Client) -> list[scripted.Record]:
-        if "x" not in client.held or client.held["x"] >= 0:
-            return scripted.pause(client)
-        client.held["x"] = 0
-        return scripted.some("x", 0, 5)
+    again = scripted.once_more(scripted.some("x", 0, 5))
 
-    scripted.read(monkeypatch, tmp_path / "t", 5, join, *[again] * 200, ops=CommitCounts(counts, "s"))
+    scripted.read(monkeypatch, tmp_path / "t", 5, join, *[again] * 900, ops=CommitCounts(counts, "s"))
     found = taken(counts)
     assert (found["x"]["rows"], found["x"]["batches"]) == (5, 1)
     assert (found[None]["errors"], found[None]["last_error"]) == (2, "the disk is full")

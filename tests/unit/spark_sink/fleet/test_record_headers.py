@@ -16,7 +16,7 @@ from spark_sink.fleet.unwritten_records import RecordBuffer
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.sink.row_options import RowOptions
-from tests.unit.spark_sink.fleet.scripted import Client, Record, read
+from tests.unit.spark_sink.fleet.scripted import Record, gains, read, returns
 
 PAIRS = [("trace", b"\x00\xff"), ("trace", None), ("empty", b"")]
 LANDED = [{"key": key, "value": value} for key, value in PAIRS]
@@ -81,13 +81,9 @@ def test_headers_that_are_not_landed_are_reported_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Silently dropped headers were missed only later, when retention had deleted the records."""
+    join = gains("x", "y", records=[Record("x", 0, PAIRS), Record("y", 0), Record("x", 1, PAIRS)])
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return [Record("x", 0, PAIRS), Record("y", 0), Record("x", 1, PAIRS)]
-
-    def more(_client: Client) -> list[Record]:
-        return [Record("x", 2, PAIRS), Record("y", 1)]
+    more = returns(Record("x", 2, PAIRS), Record("y", 1))
 
     with caplog.at_level(logging.WARNING):
         read(monkeypatch, tmp_path / "t", 5, join, more)

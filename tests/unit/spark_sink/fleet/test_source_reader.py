@@ -4,35 +4,29 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
 from assignors.scaling import PollSettings
 from spark_sink import positions
 from spark_sink.fleet import lane_consumer as lane_module
-from spark_sink.fleet import lane_lag, source_reader
+from spark_sink.fleet import source_reader
 from spark_sink.fleet.decode_and_commit import Committed, LandedFiles
-from spark_sink.fleet.lane_consumer import LaneConsumer, LaneParts
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
 from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import Landable, TableWriter
 from spark_sink.fleet.unwritten_records import RecordBuffer
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, pause, read, some
+from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, gains, once_more, pause, read, some
 from tests.waiting import wait_until
 
 
 def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Records read so far are written during the poll; the records that this poll returns go to the next batch."""
-
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return [*some("x", 0, 5), *some("y", 0, 5)]
+    join = gains("x", "y", records=[*some("x", 0, 5), *some("y", 0, 5)])
 
     def lose(client: Client) -> list[Record]:
         client.revoke("y")
@@ -49,74 +43,6 @@ def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.Mo
     assert positions(str(tmp_path / "t"), "g") == {("x", 0): 10, ("y", 0): 7}
 
 
-def test_a_topic_that_is_always_behind_is_as_late_as_its_oldest_unread_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds behind come from ends that were seen, so a topic with a few new records at each look is not late."""
-    monkeypatch.setattr(lane_lag, "_LAG_S", 0.0)
-    monkeypatch.setattr(lane_module, "Consumer", Client)
-    ends = [0]
-    monkeypatch.setattr(Client, "get_watermark_offsets", lambda *_, **__: (0, ends[-1]))
-
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        return []
-
-    def more(_client: Client) -> list[Record]:
-        time.sleep(0.01)
-        ends.append(ends[-1] + 5)
-        return some("x", ends[-3], ends[-2]) if len(ends) > 2 else []
-
-    Client.script = iter([join, *[more] * 50])
-    parts = LaneParts(
-        positions=lambda _: {TopicPartition("x", 0): 0}, before_revoked=lambda: None, look_again=lambda: None
-    )
-    lane = LaneConsumer(LANE, {}, parts)
-    lane.subscribe({FleetTopic("c", "1", "x", "s"): "x"})
-    began, late = time.monotonic(), []
-    for _ in range(51):
-        lane.read(lambda *_: None, 100, 0.0)
-        ranges, _ = lane.hand_over()
-        lane.settle({one.key: one.end for one in ranges}, {})
-        late.append(lane.lag_s()["x"])
-    assert lane.lag()["x"] == 10, "as of the look before the last batch was written"
-    assert late[0] == 0
-    assert max(late) < (time.monotonic() - began) / 2
-
-
-class LogEnd(Record):
-    """The event with which librdkafka says that a partition is read to its end."""
-
-    def error(self) -> KafkaError:  # type: ignore[override]  # that is the difference
-        """The event."""
-        return KafkaError(KafkaError._PARTITION_EOF)
-
-
-def test_a_topic_whose_last_offset_ends_a_transaction_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mark that ends a transaction is no record: without the event the age of an idle topic grows forever."""
-    monkeypatch.setattr(lane_lag, "_LAG_S", 0.0)
-    monkeypatch.setattr(lane_module, "Consumer", Client)
-    monkeypatch.setattr(Client, "get_watermark_offsets", lambda *_, **__: (0, 6))
-
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        return [*some("x", 0, 5), LogEnd("x", 6)]
-
-    Client.script = iter([join])
-    parts = LaneParts(
-        positions=lambda _: {TopicPartition("x", 0): 0}, before_revoked=lambda: None, look_again=lambda: None
-    )
-    lane = LaneConsumer(LANE, {}, parts)
-    assert cast("Client", lane._consumer).config["enable.partition.eof"]
-    lane.subscribe({FleetTopic("c", "1", "x", "s"): "x"})
-    lane.read(lambda *_: None, 100, 0.0)
-    assert (lane.lag()["x"], lane.problems) == (6, {}), "nothing is in the table yet"
-    ranges, _ = lane.hand_over()
-    lane.read(lambda *_: None, 100, 0.0)
-    assert lane.lag()["x"] == 6, "it is being written"
-    lane.settle({one.key: one.end for one in ranges}, {})
-    lane.read(lambda *_: None, 100, 0.0)
-    assert (lane.lag()["x"], lane.lag_s()["x"]) == (0, 0.0)
-
-
 def test_reading_and_rebalances_go_on_while_records_are_brought_in(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -131,9 +57,7 @@ def test_reading_and_rebalances_go_on_while_records_are_brought_in(
 
     monkeypatch.setattr(TableWriter, "commit", late)
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        return some("x", 0, 5)
+    join = gains("x", records=some("x", 0, 5))
 
     def go_on(client: Client) -> list[Record]:
         assert slow.wait(10)
@@ -149,43 +73,6 @@ def test_reading_and_rebalances_go_on_while_records_are_brought_in(
     assert (report.rows, report.duplicates, report.missing) == (11, 0, 0)
 
 
-def test_a_topic_that_leaves_and_comes_back_before_the_group_takes_it_leaves_no_hole(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its records from the meantime were left out, so they are read again from the table's position."""
-    x, y = FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")
-    table = TableWriter(str(tmp_path / "t"), "g", "a")
-    table.label([x, y])
-    flushed: list[Range] = []
-    rows = RecordBuffer()
-
-    def flush() -> None:
-        ranges, _ = lane.hand_over()
-        flushed.extend(ranges)
-        if ranges:
-            table.commit(table.land(rows, {"x", "y"}), ranges)
-
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return some("x", 0, 5)
-
-    def left(_client: Client) -> list[Record]:
-        return some("x", 5, 9)
-
-    def back(client: Client) -> list[Record]:
-        assert client.held["x"] == 5
-        return some("x", 5, 9)
-
-    Client.script = iter([join, left, back])
-    monkeypatch.setattr(lane_module, "Consumer", Client)
-    lane = LaneConsumer(LANE, {}, LaneParts(positions=table.positions, before_revoked=flush, look_again=lambda: None))
-    for labels in ({x: "x", y: "y"}, {y: "y"}, {x: "x", y: "y"}):
-        lane.subscribe(labels)
-        lane.read(rows.add, 100, 0.0)
-    assert flushed == [Range("x", 0, 0, 5)]
-    assert lane.hand_over()[0] == [Range("x", 0, 5, 9)]
-
-
 def test_a_broker_that_does_not_know_a_new_topic_yet_stops_nothing_for_good(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -193,17 +80,9 @@ def test_a_broker_that_does_not_know_a_new_topic_yet_stops_nothing_for_good(
     monkeypatch.setattr(source_reader, "_PAUSE_S", 0.05)
     answers = [{"x": "0", "y": "2"}]
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        client.held["x"] = 0
-        return some("x", 0, 5)
+    join = gains("x", "y", records=some("x", 0, 5), held={"x": 0})
 
-    def again(client: Client) -> list[Record]:
-        if client.held["x"] >= 0:
-            time.sleep(0.01)
-            return []
-        client.held["x"] = 0
-        return some("x", 0, 5)
+    again = once_more(some("x", 0, 5))
 
     def ids() -> dict[str, str]:
         return answers.pop() if answers else {"x": "1", "y": "2"}
@@ -213,80 +92,9 @@ def test_a_broker_that_does_not_know_a_new_topic_yet_stops_nothing_for_good(
     assert (report.rows, report.duplicates, report.missing) == (5, 0, 0)
 
 
-class Trouble(Record):
-    """The error with which librdkafka stops a partition: its offset is out of the log's range."""
-
-    def error(self) -> KafkaError:  # type: ignore[override]  # that is the difference
-        """Why."""
-        return KafkaError(KafkaError._AUTO_OFFSET_RESET)
-
-
-def test_a_partition_that_librdkafka_stopped_is_read_on_as_soon_as_its_offset_is_of_the_log(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A broker may not know a recreated topic yet: neither a wrong nor a missing answer stops it for ever."""
-    answers: list[tuple[int, int] | None] = [None, (0, 2), (0, 40), (3, 40)]
-
-    def marks(_client: Client, _partition: KafkaPartition, *, cached: bool = False, timeout: float = 0) -> Any:  # noqa: ANN401
-        if cached:
-            return -1001, -1001
-        assert timeout < 5
-        answer = answers.pop(0)
-        if answer is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        return answer
-
-    monkeypatch.setattr(Client, "get_watermark_offsets", marks)
-    monkeypatch.setattr(lane_module, "Consumer", Client)
-    monkeypatch.setattr(lane_module, "_RESTART_S", 0.0)
-    looks: list[int] = []
-
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return [Trouble("x", 10)]
-
-    Client.script = iter([join, lambda _: [], lambda _: [], lambda _: [Trouble("y", 0)]])
-    x, y = FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")
-    parts = LaneParts(
-        positions=lambda _: {TopicPartition("x", 0): 10},
-        before_revoked=lambda: None,
-        look_again=lambda: looks.append(0),
-    )
-    lane = LaneConsumer(LANE, {}, parts)
-    lane.subscribe({x: "x", y: "y"})
-    client = cast("Client", lane._consumer)
-    said = []
-    for _ in range(4):
-        lane.read(lambda *_: None, 10, 0.0)
-        said.append((dict(client.held), " ".join(lane.problems.values())))
-    assert "cannot be asked" in said[0][1]
-    assert "the log ends at 2, before 10" in said[1][1]
-    assert said[2][0]["x"] == 10
-    assert not said[2][1]
-    assert said[3][0]["y"] == 3, "of a partition without a position the first record there is"
-    assert looks
-
-
-def test_names_of_topics_that_left_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lane lives for months, topics may not."""
-    Client.script = iter([])
-    monkeypatch.setattr(lane_module, "Consumer", Client)
-    lane = LaneConsumer(
-        LANE, {}, LaneParts(positions=lambda _: {}, before_revoked=lambda: None, look_again=lambda: None)
-    )
-    for number in range(5):
-        lane.subscribe({FleetTopic("c", str(number), f"t{number}", "s"): f"t{number}"})
-        cast("Client", lane._consumer).gain(f"t{number}")
-    assert set(lane._positions_held._topics) == {"t4"}
-    assert set(lane._positions_held._stands) == {TopicPartition("t4", 0)}
-
-
 def test_rebalances_are_counted_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A lane that is read no more takes none of them with it: Prometheus takes a smaller number for a restart."""
-
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return some("x", 0, 5)
+    join = gains("x", "y", records=some("x", 0, 5))
 
     def lose(client: Client) -> list[Record]:
         client.revoke("y")
@@ -329,17 +137,9 @@ def test_a_reader_whose_table_refuses_does_not_work(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(TableWriter, "commit", late)
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        client.held["x"] = 0
-        return some("x", 0, 5)
+    join = gains("x", records=some("x", 0, 5), held={"x": 0})
 
-    def again(client: Client) -> list[Record]:
-        time.sleep(0.01)
-        if client.held.get("x", 0) >= 0:
-            return []
-        client.held["x"] = 0
-        return some("x", 0, 5)
+    again = once_more(some("x", 0, 5))
 
     Client.script = iter([join, *[again] * 2000])
     monkeypatch.setattr(lane_module, "Consumer", Client)
@@ -372,9 +172,7 @@ def test_what_is_read_ahead_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch,
         time.sleep(0.05)  # slower than reading
         return land(writer, rows, labels)
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return []
+    join = gains("x", "y", records=[])
 
     def ten(begin: int) -> Callable[[Client], list[Record]]:
         return lambda _: [Large("x", offset) for offset in range(begin, begin + 10)]

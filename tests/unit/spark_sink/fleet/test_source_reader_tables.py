@@ -18,24 +18,18 @@ from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.row_options import RowOptions
-from tests.unit.spark_sink.fleet.scripted import Client, Record, pause, read, some
+from tests.unit.spark_sink.fleet.scripted import Client, Record, gains, once_more, pause, read, returns, some
 from tests.waiting import wait_until
 
 
 def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two agents with the same partition write each record once; the slower continues at the table's position."""
-
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return some("x", 0, 6)
+    join = gains("x", "y", records=some("x", 0, 6))
 
     read(monkeypatch, tmp_path / "t", 6, join)
     later: list[int] = []
 
-    def stale(client: Client) -> list[Record]:
-        client.gain("x")
-        client.held["x"] = 0
-        return some("x", 6, 8)
+    stale = gains("x", records=some("x", 6, 8), held={"x": 0})
 
     def go_on(client: Client) -> list[Record]:
         later.append(client.held["x"])
@@ -49,19 +43,14 @@ def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest
 
 def test_bad_records_are_counted_for_the_agent_that_wrote_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An alert on this number must not fire again when another agent takes over the topic."""
-
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return some("x", 0, 6)
+    join = gains("x", "y", records=some("x", 0, 6))
 
     decoded = RowOptions.parse(
         {"valueFormat": "json", "valueSchema": '{"id": "bigint"}'}, {}, table=str(tmp_path / "t")
     )
     assert read(monkeypatch, tmp_path / "t", 6, join, decoded=decoded).bad_records == 6
 
-    def go_on(client: Client) -> list[Record]:
-        client.gain("x")
-        return some("x", 6, 7)
+    go_on = gains("x", records=some("x", 6, 7))
 
     assert read(monkeypatch, tmp_path / "t", 1, go_on, decoded=decoded).bad_records == 1
 
@@ -72,17 +61,14 @@ def test_records_of_a_topic_that_was_made_anew_are_not_written_under_the_old_one
     """A client that reads by name continues in the new log without an error; other topics' rows are written."""
     ids = {"x": "1", "y": "2"}
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        return [*some("x", 0, 5), *some("y", 0, 5)]
+    join = gains("x", "y", records=[*some("x", 0, 5), *some("y", 0, 5)])
 
     def anew(_client: Client) -> list[Record]:
         wait_until(lambda: positions(str(tmp_path / "t"), "g").get(TopicPartition("x", 0)) == 5)
         ids["x"] = "3"
         return [*some("x", 5, 9), *some("y", 5, 7)]
 
-    def more(_client: Client) -> list[Record]:
-        return [*some("x", 9, 12), *some("y", 7, 8)]
+    more = returns(*some("x", 9, 12), *some("y", 7, 8))
 
     read(monkeypatch, tmp_path / "t", 13, join, pause, anew, pause, more, ids=lambda: ids)
     assert positions(str(tmp_path / "t"), "g") == {("x", 0): 5, ("y", 0): 8}
@@ -138,9 +124,7 @@ def test_agents_of_a_fleet_go_on_after_a_rewind(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(SourceReader, "_refuse", note)
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        return some("x", 0, 5)
+    join = gains("x", records=some("x", 0, 5))
 
     def set_back(client: Client) -> list[Record]:
         wait_until(lambda: positions(table, "g") == {("x", 0): 5})
@@ -167,9 +151,7 @@ def test_a_table_that_cannot_be_made_holds_up_no_topic_of_another(
     """A file lies in the way of one topic's table."""
     (tmp_path / "y").write_text("in the way")
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        return some("x", 0, 5)
+    join = gains("x", records=some("x", 0, 5))
 
     reader = read(monkeypatch, tmp_path / "{topic}", 5, join)
     assert verify(str(tmp_path / "x"), "g").rows == 5
@@ -193,17 +175,9 @@ def test_a_table_that_refuses_is_logged_once_though_each_attempt_names_another_f
     monkeypatch.setattr(TableWriter, "commit", refuse)
     monkeypatch.setattr(source_reader, "_PAUSE_S", 0.05)
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x", "y")
-        client.held["x"] = 0
-        return some("x", 0, 5)
+    join = gains("x", "y", records=some("x", 0, 5), held={"x": 0})
 
-    def again(client: Client) -> list[Record]:
-        if "x" not in client.held or client.held["x"] >= 0:
-            time.sleep(0.01)
-            return []
-        client.held["x"] = 0  # told to begin at the beginning: does so once
-        return some("x", 0, 5)
+    again = once_more(some("x", 0, 5))
 
     read(monkeypatch, tmp_path / "t", 5, join, pause, *[again] * 900)
     assert verify(str(tmp_path / "t"), "g").rows == 5
@@ -235,21 +209,14 @@ def test_reading_goes_on_after_an_outage_in_which_the_positions_cannot_be_read_e
         fail(reader, error)
         problems.extend(reader.problems())
 
-    def join(client: Client) -> list[Record]:
-        client.gain("x")
-        client.held["x"] = 0
-        return some("x", 0, 5)
+    join = gains("x", records=some("x", 0, 5), held={"x": 0})
 
-    def again(client: Client) -> list[Record]:
-        if client.held["x"] >= 0:
-            return pause(client)
-        client.held["x"] = 0  # it begins at the beginning once
-        return some("x", 0, 5)
+    again = once_more(some("x", 0, 5))
 
     monkeypatch.setattr(TableWriter, "commit", no_commit)
     monkeypatch.setattr(TableWriter, "positions", no_positions)
     monkeypatch.setattr(SourceReader, "_fail", noted)
-    reader = read(monkeypatch, tmp_path / "t", 5, join, *[again] * 60)
+    reader = read(monkeypatch, tmp_path / "t", 5, join, *[again] * 900)
     assert verify(str(tmp_path / "t"), "g").rows == 5
     assert problems == ["s: the storage takes no commit", *["s: the storage returns no positions"] * 4]
     assert not reader.problems()

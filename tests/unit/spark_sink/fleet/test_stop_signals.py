@@ -11,6 +11,7 @@ import pytest
 
 from spark_sink.claimed import job_process
 from spark_sink.fleet import agent_process
+from tests.signal_handlers import handlers_kept
 
 SETTINGS: Any = SimpleNamespace(
     metrics_port=None,
@@ -29,10 +30,8 @@ SETTINGS: Any = SimpleNamespace(
 @pytest.fixture(autouse=True)
 def handlers_as_before() -> Iterator[None]:
     """Restore the handlers that a process sets."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    with handlers_kept():
+        yield
 
 
 def _signalled(stop: threading.Event) -> None:

@@ -1,5 +1,6 @@
 """A registry in memory, and values in the wire format."""
 
+import base64
 import io
 import json
 import struct
@@ -8,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastavro import parse_schema, schemaless_writer
+from google.protobuf import descriptor_pb2
 
 from spark_sink.errors import FetchError
 from spark_sink.formats import Registry
@@ -24,6 +26,11 @@ class Schemas(Registry):
     def by_id(self, schema_id: int) -> Registered | None:
         """The schema of that id."""
         return self.schemas.get(schema_id)
+
+
+def registered_file(file: descriptor_pb2.FileDescriptorProto) -> Registered:
+    """Return a Protobuf schema as a registry has it: its descriptor in base64."""
+    return Registered(base64.b64encode(file.SerializeToString()).decode(), {})
 
 
 def framed(schema_id: int, payload: bytes) -> bytes:

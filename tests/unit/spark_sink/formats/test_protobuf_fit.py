@@ -1,6 +1,5 @@
 """Protobuf fields whose type was changed, and extensions: a value is right, or its record is bad with a reason."""
 
-import base64
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +9,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, timestamp_pb2
 from google.protobuf.message_factory import GetMessageClass
 
 from spark_sink.formats import ProtobufDecoder
-from spark_sink.formats.schema_registry import Registered
 from spark_sink.formats.unknown_policy import COLUMN, Policy
 from tests.unit.spark_sink.formats.examples import decoded
-from tests.unit.spark_sink.formats.registered import Schemas, framed
+from tests.unit.spark_sink.formats.registered import Schemas, framed, registered_file
 
 Field = descriptor_pb2.FieldDescriptorProto
 _ONE, _MANY = Field.LABEL_OPTIONAL, Field.LABEL_REPEATED
@@ -34,10 +32,6 @@ def _file(kind: int, label: int = _ONE, syntax: str = "proto3") -> descriptor_pb
     return file
 
 
-def _registered(file: descriptor_pb2.FileDescriptorProto) -> Registered:
-    return Registered(base64.b64encode(file.SerializeToString()).decode(), {})
-
-
 def _payload(file: descriptor_pb2.FileDescriptorProto, value: object) -> bytes:
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
@@ -50,8 +44,8 @@ def _read(
     writer: descriptor_pb2.FileDescriptorProto, reader: descriptor_pb2.FileDescriptorProto, value: object
 ) -> tuple[object, str | None]:
     """The column of the latest schema, for a value that an older one wrote; and the class of the error."""
-    schemas = Schemas({1: _registered(writer)})
-    decoder = ProtobufDecoder(schemas, _registered(reader), "x.Row", "rescue")
+    schemas = Schemas({1: registered_file(writer)})
+    decoder = ProtobufDecoder(schemas, registered_file(reader), "x.Row", "rescue")
     ((row, error),) = decoded([framed(1, b"\x00" + _payload(writer, value))], decoder)
     return row["f"], error
 
@@ -113,7 +107,7 @@ def test_an_extension_is_an_unknown_field(policy: Policy) -> None:
     file = _file(Field.TYPE_STRING, syntax="proto2")
     file.message_type[0].extension_range.add(start=100, end=200)
     file.extension.add(name="f", number=100, type=Field.TYPE_STRING, label=_ONE, extendee=".x.Row")
-    decoder = ProtobufDecoder(Schemas({1: _registered(file)}), _registered(file), None, policy)
+    decoder = ProtobufDecoder(Schemas({1: registered_file(file)}), registered_file(file), None, policy)
     plain, extended = b"\x0a\x01a", b"\x0a\x01a\xa2\x06\x01b"
     found = decoded([framed(1, b"\x00" + one) for one in (plain, extended)], decoder)
     if policy == "rescue":
@@ -128,7 +122,7 @@ def test_a_field_that_a_well_known_message_lacks_is_rescued(name: str) -> None:
     file = _file(Field.TYPE_MESSAGE)
     file.message_type[0].field[0].type_name = f".google.protobuf.{name}"
     file.dependency.extend(f"google/protobuf/{one}.proto" for one in ("wrappers", "duration", "any"))
-    decoder = ProtobufDecoder(Schemas({1: _registered(file)}), _registered(file), None, "rescue")
+    decoder = ProtobufDecoder(Schemas({1: registered_file(file)}), registered_file(file), None, "rescue")
     ((row, error),) = decoded([framed(1, b"\x00\x0a\x03\x2a\x01z")], decoder)
     assert (row[COLUMN], error) == ('{"f":{"5":"eg=="}}', None)
 
@@ -149,7 +143,7 @@ def test_a_field_that_a_message_with_its_own_json_lacks_is_unknown(name: str, po
     file = _file(Field.TYPE_MESSAGE)
     file.message_type[0].field[0].type_name = f".google.protobuf.{name}"
     file.dependency.append("google/protobuf/struct.proto")
-    decoder = ProtobufDecoder(Schemas({1: _registered(file)}), _registered(file), None, policy)
+    decoder = ProtobufDecoder(Schemas({1: registered_file(file)}), registered_file(file), None, policy)
     good, more = b"\x00\x0a\x00", b"\x00\x0a" + bytes([len(payload)]) + payload
     (plain, error), (row, unknown) = decoded([framed(1, good), framed(1, more)], decoder)
     assert (error, plain.get(COLUMN)) == (None, None)

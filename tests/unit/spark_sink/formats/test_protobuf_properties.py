@@ -1,6 +1,5 @@
 """Protobuf with any schema and values, compared with google.protobuf: a message decodes correctly or has a reason."""
 
-import base64
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,7 +29,7 @@ from spark_sink.formats import ProtobufDecoder
 from spark_sink.formats.schema_registry import Registered
 from spark_sink.formats.unknown_policy import COLUMN
 from tests.unit.spark_sink.formats.examples import EXAMPLES, decoded
-from tests.unit.spark_sink.formats.registered import Schemas, framed
+from tests.unit.spark_sink.formats.registered import Schemas, framed, registered_file
 
 Field = descriptor_pb2.FieldDescriptorProto
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -162,10 +161,6 @@ def _pool(file: descriptor_pb2.FileDescriptorProto) -> Any:  # noqa: ANN401 -- h
     return pool
 
 
-def _registered(file: descriptor_pb2.FileDescriptorProto) -> Registered:
-    return Registered(base64.b64encode(file.SerializeToString()).decode(), {})
-
-
 def _message(file: descriptor_pb2.FileDescriptorProto, values: dict[str, Any], name: str = "x.Row") -> bytes:
     made = GetMessageClass(_pool(file).FindMessageTypeByName(name))()
     for field, value in values.items():
@@ -245,7 +240,7 @@ def test_every_message_comes_out_as_it_was_built(examples: int, syntax: str) -> 
             fields = [(case, shape, key) for case, shape, key in fields if case.kind != Field.TYPE_ENUM]
         file = _with_row(syntax, fields)
         drawn = data.draw(st.lists(st.tuples(*(_drawn(*field, syntax) for field in fields)), max_size=3))
-        decoder = ProtobufDecoder(Schemas({1: _registered(file)}), _registered(file), "x.Row", "rescue")
+        decoder = ProtobufDecoder(Schemas({1: registered_file(file)}), registered_file(file), "x.Row", "rescue")
         values, expected = [], []
         for pairs in drawn:
             given = {f"f{number}": one for number, (one, _) in enumerate(pairs, 1) if one is not None}
@@ -276,7 +271,10 @@ def test_fields_that_the_latest_schema_lacks_are_rescued(examples: int) -> None:
         payload = _message(writer, given)
         made = GetMessageClass(_pool(writer).FindMessageTypeByName("x.Row")).FromString(payload)
         decoder = ProtobufDecoder(
-            Schemas({1: _registered(writer), 2: _registered(reader)}), _registered(reader), "x.Row", "rescue"
+            Schemas({1: registered_file(writer), 2: registered_file(reader)}),
+            registered_file(reader),
+            "x.Row",
+            "rescue",
         )
         named, numbered = decoded([framed(1, FRAME + payload), framed(2, FRAME + payload)], decoder)
         for result, error in (named, numbered):
@@ -298,8 +296,8 @@ def test_broken_bytes_stop_no_batch_and_harm_no_neighbour(examples: int) -> None
     file = _with_row("proto3", [(one, "plain", KEYS[0]) for one in [*SCALARS, *MESSAGES]])
     payload = _message(file, {"f1": 7, "f14": "a", "f20": {"type_url": "u", "value": b"x"}})
     good = framed(1, FRAME + payload)
-    schemas = {1: _registered(file), 2: Registered('"string"', {}), 3: Registered("", {})}
-    decoder = ProtobufDecoder(Schemas(schemas), _registered(file), "x.Row", "rescue")
+    schemas = {1: registered_file(file), 2: Registered('"string"', {}), 3: Registered("", {})}
+    decoder = ProtobufDecoder(Schemas(schemas), registered_file(file), "x.Row", "rescue")
 
     @settings(max_examples=examples)
     @given(
@@ -328,10 +326,10 @@ def test_a_message_inside_another_may_be_the_value() -> None:
     outer.nested_type.add(name="Value").field.add(name="v", number=1, type=Field.TYPE_INT32, label=Field.LABEL_OPTIONAL)
     value = framed(1, b"\x04\x04\x02" + _message(file, {"v": 5}, "x.Outer.Value"))
     for name in ("x.Outer.Value", "Outer.Value", "Value"):
-        decoder = ProtobufDecoder(Schemas({1: _registered(file)}), _registered(file), name)
+        decoder = ProtobufDecoder(Schemas({1: registered_file(file)}), registered_file(file), name)
         assert decoded([value], decoder) == [({"v": 5}, None)]
     with pytest.raises(OptionError, match=r"x\.Outer\.Value.*not 'None'"):
-        ProtobufDecoder(Schemas({}), _registered(file), "None")
+        ProtobufDecoder(Schemas({}), registered_file(file), "None")
 
 
 def test_a_group_is_a_struct() -> None:
@@ -344,7 +342,7 @@ def test_a_group_is_a_struct() -> None:
     pool.Add(file)
     made = GetMessageClass(pool.FindMessageTypeByName("x.Row"))()
     json_format.ParseDict({"part": [{"n": 1}, {}]}, made)
-    decoder = ProtobufDecoder(Schemas({1: _registered(file)}), _registered(file))
+    decoder = ProtobufDecoder(Schemas({1: registered_file(file)}), registered_file(file))
     assert decoder.columns == pa.schema([("part", pa.list_(pa.struct([("n", pa.int32())])))])
     assert decoded([framed(1, b"\x00" + made.SerializeToString())], decoder) == [
         ({"part": [{"n": 1}, {"n": None}]}, None)

@@ -14,6 +14,7 @@ from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.file_rewrite import Rewrite
+from tests.landed_offsets import landed_offsets
 from tests.unit.spark_sink.lake.deletion_vectors import delete_by_vector
 from tests.unit.spark_sink.sink.foreign_logs import commits
 
@@ -44,10 +45,6 @@ def _compaction(path: str) -> tuple[Compaction, DeltaTable]:
     return made, DeltaTable(path)
 
 
-def _offsets(path: str) -> list[int]:
-    return sorted(DeltaTable(path).to_pyarrow_table(columns=["offset"])["offset"].to_pylist())
-
-
 def _interrupt(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
     """Let something happen once, after the rows were read and before the commit: the process was stopped there."""
     commit, pending = Compaction._commit, [meanwhile]
@@ -66,7 +63,7 @@ def test_small_files_become_one_with_the_same_rows(table: str) -> None:
     assert made.run(handle, 2)
     found = pa.table(DeltaTable(table).get_add_actions(flatten=True)).to_pylist()
     assert [(one["num_records"], one["min.offset"], one["max.offset"]) for one in found] == [(40, 0, 39)]
-    assert _offsets(table) == list(range(40))
+    assert landed_offsets(table) == list(range(40))
     assert '"dataChange":true' not in max((Path(table) / "_delta_log").glob("*.json")).read_text()
 
 
@@ -96,11 +93,11 @@ def test_a_compactor_that_goes_on_late_changes_nothing(
 
     def meanwhile() -> None:
         CHANGES[change](table)
-        expected.append(_offsets(table))
+        expected.append(landed_offsets(table))
 
     _interrupt(monkeypatch, meanwhile)
     assert not made.run(handle, 2)
-    assert _offsets(table) == expected[0]
+    assert landed_offsets(table) == expected[0]
 
 
 def test_a_compactor_that_goes_on_late_brings_no_deleted_row_back(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +125,7 @@ def test_a_compactor_whose_files_vacuum_removed_changes_nothing(table: str, monk
 
     _interrupt(monkeypatch, meanwhile)
     assert not made.run(handle, 2)
-    assert _offsets(table) == list(range(40))
+    assert landed_offsets(table) == list(range(40))
 
 
 def test_appends_meanwhile_do_not_stop_it(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +138,7 @@ def test_appends_meanwhile_do_not_stop_it(table: str, monkeypatch: pytest.Monkey
 
     _interrupt(monkeypatch, meanwhile)
     assert made.run(handle, 2)
-    assert _offsets(table) == list(range(55))
+    assert landed_offsets(table) == list(range(55))
     assert len(DeltaTable(table).file_uris()) == 4
 
 

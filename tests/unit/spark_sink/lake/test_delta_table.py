@@ -18,12 +18,13 @@ from spark_sink.lake import vacuumed_files
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, normal_schema
 from spark_sink.lake.schema_fit import fit_schema
-from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
+from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Table
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
+from tests.table_kinds import change_of, created, newest
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
@@ -47,36 +48,19 @@ def _land(path: Path, key: TopicPartition, offsets: Iterable[int], layout: Layou
     return file
 
 
-def _made(table: Table) -> Snapshot:
-    table.create(SCHEMA)
-    snapshot = table.refresh()
-    assert snapshot is not None
-    return snapshot
-
-
-def _look(table: Table) -> Snapshot:
-    snapshot = table.refresh()
-    assert snapshot is not None
-    return snapshot
-
-
-def _change(position: dict[TopicPartition, int], *files: DataFile) -> Change:
-    return Change(files=files, positions=position, beginnings={}, schema=SCHEMA)
-
-
 def test_a_commit_by_path_would_let_the_zombie_in(tmp_path: Path) -> None:
     """The reason for the handle: delta-rs compares with the version that it read."""
     table = DeltaLakeTable(str(tmp_path), "g")
     batch = Batch(offset=Offset.of([Range("a", 0, 0, 5)]), files=[_land(tmp_path, A, range(5))], schema=SCHEMA)
-    snapshot = _made(table)
+    snapshot = created(table)
     commit(DeltaLakeTable(str(tmp_path), "g"), batch)
     zombie = replace(batch, files=[_land(tmp_path, A, range(5))])
     with pytest.raises(ConflictError, match="Concurrent transaction"):
-        table.swap(snapshot, _change({A: 5}, *zombie.files))
+        table.swap(snapshot, change_of({A: 5}, *zombie.files))
     by_path = DeltaLakeTable(str(tmp_path), "g")
     fresh = by_path.refresh()
     assert fresh is not None
-    by_path.swap(fresh, _change({A: 5}, *zombie.files))
+    by_path.swap(fresh, change_of({A: 5}, *zombie.files))
     assert verify(str(tmp_path)).duplicates == 5
 
 
@@ -106,7 +90,7 @@ def test_a_new_table_keeps_its_log_as_long_as_delta_does(
 def test_a_column_of_another_type_is_refused_before_the_commit(tmp_path: Path) -> None:
     """delta-rs would take the file, and no reader could open the table again."""
     table = DeltaLakeTable(str(tmp_path), "g")
-    _made(table)
+    created(table)
     other = pa.schema([*(field for field in SCHEMA if field.name != "value"), pa.field("value", pa.string())])
     batch = Batch(offset=Offset.of([Range("a", 0, 0, 0)]), files=[], schema=other)
     with pytest.raises(SchemaError, match="'value' is binary in the table and string in the query"):
@@ -117,7 +101,7 @@ def test_a_column_of_another_type_is_refused_before_the_commit(tmp_path: Path) -
 def test_a_new_column_is_added_only_on_request(tmp_path: Path, *, merge: bool) -> None:
     """Old rows read as null then."""
     table = DeltaLakeTable(str(tmp_path), "g", settings=TableSettings(merge_schema=merge))
-    _made(table)
+    created(table)
     wider = SCHEMA.append(pa.field("delay", pa.int64()))
     batch = Batch(offset=Offset.of([Range("a", 0, 0, 0)]), files=[], schema=wider)
     if not merge:
@@ -144,11 +128,11 @@ def test_a_struct_that_delta_cannot_have_is_refused_with_a_sentence(tmp_path: Pa
 def test_columns_that_someone_else_added_do_no_harm(tmp_path: Path) -> None:
     """Between the look and the swap: a conflict first, then the rows go in without the new column."""
     table = DeltaLakeTable(str(tmp_path), "g")
-    snapshot = _made(table)
+    snapshot = created(table)
     DeltaTable(str(tmp_path)).alter.add_columns([Field("x", "string")])  # type: ignore[arg-type]  # a name will do
     file = _land(tmp_path, A, range(3))
     with pytest.raises(ConflictError, match="Metadata changed"):
-        table.swap(snapshot, _change({A: 3}, file))
+        table.swap(snapshot, change_of({A: 3}, file))
     commit(table, Batch(offset=Offset.of([Range("a", 0, 0, 3)]), files=[file], schema=SCHEMA))
     assert DeltaTable(str(tmp_path)).to_pyarrow_table()["x"].null_count == 3
 
@@ -156,7 +140,7 @@ def test_columns_that_someone_else_added_do_no_harm(tmp_path: Path) -> None:
 def test_a_table_made_anew_in_the_old_place_stops_the_writer(tmp_path: Path) -> None:
     """Its positions are none, so a batch from the middle would look like a first one."""
     table = DeltaLakeTable(str(tmp_path / "t"), "g")
-    _made(table)
+    created(table)
     (tmp_path / "t").rename(tmp_path / "gone")
     write_deltalake(str(tmp_path / "t"), pa.Table.from_batches([_rows(A, range(3))]))
     with pytest.raises(TableError, match="recreated while the query ran"):
@@ -165,7 +149,7 @@ def test_a_table_made_anew_in_the_old_place_stops_the_writer(tmp_path: Path) -> 
 
 def test_a_table_with_rules_that_files_cannot_keep_is_refused(tmp_path: Path) -> None:
     """CHECK constraints are for writers of rows; a data file goes past them."""
-    _made(DeltaLakeTable(str(tmp_path), "g"))
+    created(DeltaLakeTable(str(tmp_path), "g"))
     DeltaTable(str(tmp_path)).alter.add_constraint({"positive": "offset >= 0"})
     with pytest.raises(TableError, match=r"delta.constraints.positive"):
         DeltaLakeTable(str(tmp_path), "g").refresh()
@@ -174,7 +158,7 @@ def test_a_table_with_rules_that_files_cannot_keep_is_refused(tmp_path: Path) ->
 def test_a_full_disk_at_the_commit_is_no_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is reported after a few retries; the position does not change."""
     table = DeltaLakeTable(str(tmp_path), "g")
-    _made(table)
+    created(table)
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -189,7 +173,7 @@ def test_a_commit_that_went_through_and_reports_failure_is_not_repeated(
 ) -> None:
     """Object stores do that when an answer is lost; the next look shows the position."""
     table = DeltaLakeTable(str(tmp_path), "g")
-    _made(table)
+    created(table)
     real = DeltaTable.create_write_transaction
 
     def lying(self: DeltaTable, *arguments: object, **named: object) -> None:
@@ -208,28 +192,28 @@ def test_files_that_vacuum_removed_before_their_commit_are_refused(tmp_path: Pat
     """The agent was paused for longer than VACUUM's retention; a table that lists these files cannot be read."""
     path = tmp_path / "table"
     table = DeltaLakeTable(str(path), "g")
-    snapshot = _made(table)
+    snapshot = created(table)
     folder = path if place == "table" else Path(quarantine_of(str(path)))
     old = replace(_land(folder, A, range(5)), written_ms=int(time.time() * 1000) - 8 * 24 * 3600 * 1000)
-    change = _change({A: 5}, *([old] if place == "table" else []))
+    change = change_of({A: 5}, *([old] if place == "table" else []))
     if place == "quarantine":
         change = replace(change, quarantined=Quarantined(files=[old], ends={A: 5}))
     (folder / old.path).rename(folder / "_hidden")
     with pytest.raises(TableError, match=f"{folder}: 1 of the files to commit are gone, such as {old.path}"):
         table.swap(snapshot, change)
-    assert _look(table) == snapshot
+    assert newest(table) == snapshot
     (folder / "_hidden").rename(folder / old.path)
     table.swap(snapshot, change)
-    assert _look(table).positions == {A: 5}
+    assert newest(table).positions == {A: 5}
 
 
 def test_fresh_files_are_not_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A question to the storage for each file would make each commit slower."""
     table = DeltaLakeTable(str(tmp_path), "g")
-    snapshot, file = _made(table), _land(tmp_path, A, range(5))
+    snapshot, file = created(table), _land(tmp_path, A, range(5))
     monkeypatch.delattr(vacuumed_files, "filesystem")
-    table.swap(snapshot, _change({A: 5}, file))
-    assert _look(table).positions == {A: 5}
+    table.swap(snapshot, change_of({A: 5}, file))
+    assert newest(table).positions == {A: 5}
 
 
 def test_fitting_compares_names_types_and_case() -> None:
@@ -252,12 +236,12 @@ def test_rows_that_cannot_be_told_apart_are_refused(gone: str) -> None:
 def test_writers_that_compact_at_once_double_nothing(tmp_path: Path) -> None:
     """Two compactions of the same files would both go through, and every row would be there twice: one may."""
     table = DeltaLakeTable(str(tmp_path), "g")
-    _made(table)
+    created(table)
     for number in range(29):
-        table.swap(_look(table), _change({A: number + 1}, _land(tmp_path, A, [number])))
+        table.swap(newest(table), change_of({A: number + 1}, _land(tmp_path, A, [number])))
     tables = [DeltaLakeTable(str(tmp_path), "g") for _ in range(4)]
     for table in tables:
-        _look(table)
+        newest(table)
         table._compaction._compacted = 0  # as if it had been there when the last time was
     barrier = threading.Barrier(len(tables))
 
@@ -274,10 +258,10 @@ def test_writers_that_compact_at_once_double_nothing(tmp_path: Path) -> None:
 def test_compaction_is_left_to_someone_else_who_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their OPTIMIZE knows no claims, and two at once double every row; a writer that starts later knows it, too."""
     table = DeltaLakeTable(str(tmp_path), "g")
-    _made(table)
+    created(table)
     done = []
     for number in range(60):
-        table.swap(_look(table), _change({A: number + 1}, _land(tmp_path, A, [number])))
+        table.swap(newest(table), change_of({A: number + 1}, _land(tmp_path, A, [number])))
         done.append(table.compact(10))
         if number == 28:
             DeltaTable(str(tmp_path)).optimize.compact()
@@ -287,7 +271,7 @@ def test_compaction_is_left_to_someone_else_who_does_it(tmp_path: Path, monkeypa
     assert not any(done[29:])
     later = DeltaLakeTable(str(tmp_path), "g")
     DeltaTable(str(tmp_path)).create_checkpoint()
-    _look(later)
+    newest(later)
     later._compaction._compacted = 0
     assert not later.compact(10)
     week = 9 * 24 * 3600

@@ -16,7 +16,7 @@ from spark_sink.errors import ConflictError, TableError
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
-from tests.table_kinds import KINDS, SCHEMA, Bucket, Kind, kind_of
+from tests.table_kinds import KINDS, SCHEMA, Bucket, Kind, change_of, created, kind_of, newest
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 KEYS = [A, TopicPartition("a", 1), B]
@@ -29,49 +29,34 @@ def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
     return kind_of(request.param, tmp_path)
 
 
-def _look(table: Table) -> Snapshot:
-    snapshot = table.refresh()
-    assert snapshot is not None
-    return snapshot
-
-
-def _made(table: Table) -> Snapshot:
-    table.create(SCHEMA)
-    return _look(table)
-
-
-def _change(position: dict[TopicPartition, int], *files: DataFile) -> Change:
-    return Change(files=files, positions=position, beginnings={}, schema=SCHEMA)
-
-
 def test_there_is_no_table_until_it_is_made_and_a_second_maker_is_quiet(kind: Kind) -> None:
     """Two agents start at the same time."""
     one, two = kind.make(), kind.make()
     assert one.refresh() is None
-    assert _made(one).positions == {}
-    assert _made(two).schema == SCHEMA
+    assert created(one).positions == {}
+    assert created(two).schema == SCHEMA
 
 
 def test_a_position_set_by_another_makes_a_conflict_and_changes_nothing(kind: Kind) -> None:
     """The zombie: it read the table, was stopped, and resumes after another writer has committed."""
     one, two = kind.make(), kind.make()
-    _made(one)
-    stale, fresh = _look(one), _look(two)
-    two.swap(fresh, _change({A: 3}, kind.write(A, range(3))))
+    created(one)
+    stale, fresh = newest(one), newest(two)
+    two.swap(fresh, change_of({A: 3}, kind.write(A, range(3))))
     with pytest.raises(ConflictError):
-        one.swap(stale, _change({A: 3}, kind.write(A, range(3))))
-    assert _look(one).positions == {A: 3}
+        one.swap(stale, change_of({A: 3}, kind.write(A, range(3))))
+    assert newest(one).positions == {A: 3}
     assert kind.rows() == Counter((A, offset) for offset in range(3))
 
 
 def test_other_partitions_are_no_conflict(kind: Kind) -> None:
     """Agents of one group hold different partitions; they must not slow one another."""
     one, two = kind.make(), kind.make()
-    _made(one)
-    stale, fresh = _look(one), _look(two)
-    two.swap(fresh, _change({A: 3}, kind.write(A, range(3))))
-    one.swap(stale, _change({B: 2}, kind.write(B, range(2))))
-    assert _look(two).positions == {A: 3, B: 2}
+    created(one)
+    stale, fresh = newest(one), newest(two)
+    two.swap(fresh, change_of({A: 3}, kind.write(A, range(3))))
+    one.swap(stale, change_of({B: 2}, kind.write(B, range(2))))
+    assert newest(two).positions == {A: 3, B: 2}
     assert sum(kind.rows().values()) == 5
 
 
@@ -79,14 +64,14 @@ def test_other_partitions_are_no_conflict(kind: Kind) -> None:
 def test_of_two_groups_that_begin_at_once_one_is_refused(kind: Kind) -> None:
     """Both look before either commits; the second one would write every record again. One in memory has no groups."""
     fast, slow = kind.make(), kind.make("other")
-    _made(fast)
-    before = _look(slow)
-    fast.swap(_look(fast), _beginning(kind.write(A, range(5))))
+    created(fast)
+    before = newest(slow)
+    fast.swap(newest(fast), _beginning(kind.write(A, range(5))))
     change = _beginning(kind.write(A, range(5)))
     with pytest.raises((ConflictError, TableError)):
         slow.swap(before, change)
     with pytest.raises(TableError, match="was written here by group"):
-        slow.swap(_look(slow), change)
+        slow.swap(newest(slow), change)
     assert kind.rows() == Counter((A, offset) for offset in range(5))
 
 
@@ -97,58 +82,58 @@ def _beginning(file: DataFile) -> Change:
 def test_positions_move_without_a_row(kind: Kind) -> None:
     """A batch may have no row to write: its records were removed by the query, or are markers of transactions."""
     one, two = kind.make(), kind.make()
-    stale = _made(one)
-    two.swap(_look(two), _change({A: 7}))
+    stale = created(one)
+    two.swap(newest(two), change_of({A: 7}))
     with pytest.raises(ConflictError):
-        one.swap(stale, _change({A: 9}))
-    assert _look(one).positions == {A: 7}
+        one.swap(stale, change_of({A: 9}))
+    assert newest(one).positions == {A: 7}
 
 
 def test_of_two_writers_one_sets_the_identity_of_a_topic(kind: Kind) -> None:
     """Set by compare and swap, like a position: the slower one must look again."""
     fast, slow = kind.make(), kind.make()
-    _made(fast)
-    before = _look(slow)
-    fast.swap(_look(fast), Change(files=(), positions={}, beginnings={}, schema=SCHEMA, identities={"a": 7}))
+    created(fast)
+    before = newest(slow)
+    fast.swap(newest(fast), Change(files=(), positions={}, beginnings={}, schema=SCHEMA, identities={"a": 7}))
     with pytest.raises(ConflictError):
         slow.swap(before, Change(files=(), positions={}, beginnings={}, schema=SCHEMA, identities={"a": 8}))
-    assert _look(slow).identities == {"a": 7}
+    assert newest(slow).identities == {"a": 7}
 
 
 def test_of_two_replays_one_commits(kind: Kind) -> None:
     """Both would add the same records of the quarantine."""
     fast, slow = kind.make(), kind.make()
-    _made(fast)
-    before = _look(slow)
-    fast.swap(_look(fast), Change(files=(), positions={}, beginnings={}, schema=SCHEMA, replays=1))
+    created(fast)
+    before = newest(slow)
+    fast.swap(newest(fast), Change(files=(), positions={}, beginnings={}, schema=SCHEMA, replays=1))
     with pytest.raises(ConflictError):
         slow.swap(before, Change(files=(), positions={}, beginnings={}, schema=SCHEMA, replays=1))
-    assert _look(slow).replays == 1
+    assert newest(slow).replays == 1
 
 
 def test_rows_below_the_floor_are_left_out_of_the_copy(kind: Kind) -> None:
     """The copy describes its rows, and there is no copy if no row is left."""
     table = kind.make()
-    snapshot = _made(table)
+    snapshot = created(table)
     file = kind.write(A, range(10))
     copy = table.filtered(file, {A: 7})
     assert copy is not None
     assert copy.path != file.path
     assert copy.spans[A] == (7, 9, 3)
     assert table.filtered(file, {A: 10}) is None
-    table.swap(snapshot, _change({A: 10}, copy))
+    table.swap(snapshot, change_of({A: 10}, copy))
     assert kind.rows() == Counter((A, offset) for offset in (7, 8, 9))
 
 
 def test_named_bad_rows_are_found_until_the_quarantine_has_them(kind: Kind) -> None:
     """The next writer of the partitions adds them if the first one died between its two commits."""
     table = kind.make()
-    _made(table)
+    created(table)
     for end, before in ((3, {}), (6, {A: 3}), (9, {A: 6})):
         bad = Quarantined(files=[kind.write_bad(A, [end - 1])], ends={A: end}, before=before)
-        table.swap(_look(table), Change(files=(), positions={A: end}, beginnings={}, schema=SCHEMA, quarantined=bad))
+        table.swap(newest(table), Change(files=(), positions={A: end}, beginnings={}, schema=SCHEMA, quarantined=bad))
     later = kind.make()
-    assert _look(later).quarantined == {A: 9}
+    assert newest(later).quarantined == {A: 9}
     assert [one.ends[A] for one in later.named_quarantine([A], {})] == [3, 6, 9]
     assert [one.ends[A] for one in later.named_quarantine([A], {A: 6})] == [9]
     assert list(later.named_quarantine([A], {A: 9})) == list(later.named_quarantine([B], {})) == []
@@ -218,7 +203,7 @@ class _Agents(RuleBasedStateMachine):
     )
     def plan(self, writer: int, keys: dict[TopicPartition, int]) -> None:
         """A writer takes its next batch; ownership may overlap with others as much as it likes."""
-        positions = _look(self.handles[writer]).positions
+        positions = newest(self.handles[writer]).positions
         self.plans[writer] = Offset.of(
             Range(*key, positions.get(key, 0), positions.get(key, 0) + records) for key, records in keys.items()
         )
@@ -258,7 +243,7 @@ class _Agents(RuleBasedStateMachine):
     def teardown(self) -> None:
         """The table has exactly the records of Kafka below the positions, each once."""
         try:
-            positions = _look(self.kind.make()).positions
+            positions = newest(self.kind.make()).positions
             assert self.kind.rows() == Counter((key, at) for key, end in positions.items() for at in range(end))
         finally:
             shutil.rmtree(self.root)

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.cluster.ports import choose_ports
-from tests.integration.assignors.fleet.conftest import RedisServer, Wire
+from tests.integration.assignors.fleet.conftest import Wire
 from tests.integration.spark_sink.fleet.fleet_process import (
     Feed,
     FleetProcesses,
@@ -25,6 +25,7 @@ from tests.integration.spark_sink.fleet.fleet_process import (
     make_topics,
     wait_until,
 )
+from tests.redis_server import RedisServer, running_redis
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -80,12 +81,10 @@ class Prometheus:
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
     """A Redis for this test."""
-    for program in ("redis-server", "prometheus"):
-        if shutil.which(program) is None:
-            pytest.skip(f"there is no {program}: apt install {program}")
-    server = RedisServer(tmp_path)
-    yield server
-    server.kill()
+    if shutil.which("prometheus") is None:
+        pytest.skip("there is no prometheus: apt install prometheus")
+    with running_redis(tmp_path) as server:
+        yield server
 
 
 def test_rules_on_a_fleet_are_fired_by_real_faults(cluster: Cluster, tmp_path: Path, redis_server: RedisServer) -> None:

@@ -2,8 +2,7 @@
 
 import contextlib
 import subprocess
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +11,7 @@ import pytest
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.start.early_spark import early_spark
 from spark_sink.errors import StartError
+from tests.waiting import wait_until
 
 _LIMIT_S = 30.0
 _FILES = "spark.sql.streaming.checkpointFileManagerClass"
@@ -38,19 +38,12 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return found
 
 
-def _wait(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + _LIMIT_S
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def test_after_a_fault_the_jvm_ends_without_a_word(
     settings: AgentSettings, launched: list[subprocess.Popen[bytes]], capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A fault that a check finds is one sentence; nothing of a JVM that was never needed stands above it."""
     with contextlib.suppress(StartError), early_spark(settings):
-        _wait(lambda: bool(launched))
+        wait_until(lambda: bool(launched), _LIMIT_S)
         raise StartError("no broker answers")
     assert launched[0].poll() is not None
     assert "word" not in capfd.readouterr().err
@@ -99,5 +92,5 @@ def test_a_local_checkpoint_is_written_without_a_process_for_each_file(
     """Spark's default starts 16 for each batch; on an object store, and where the user chose, it is as it was."""
     with early_spark(settings.model_copy(update={"checkpoint": checkpoint, "spark": spark})) as early:
         chosen = early.conf.get(_FILES)
-        _wait(lambda: bool(launched))
+        wait_until(lambda: bool(launched), _LIMIT_S)
     assert chosen is None if expected is None else str(chosen).endswith(expected)

@@ -24,11 +24,11 @@ from spark_sink.lake.iceberg.catalogs import iceberg_address, open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.snapshot_commit import Prepared
 from spark_sink.lake.iceberg.stored_state import PROPERTY
-from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_contract import Change, DataFile, Quarantined
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
-from tests.table_kinds import ADDRESS, FOREIGN, SCHEMA, catalog, iceberg_file, peer, rows_of, warehouse
+from tests.table_kinds import ADDRESS, FOREIGN, SCHEMA, catalog, iceberg_file, newest, peer, rows_of, warehouse
 
 A = TopicPartition("a", 0)
 
@@ -37,18 +37,12 @@ def _table(root: Path, group: str = "g", settings: TableSettings | None = None) 
     return IcebergTable(ADDRESS, group, warehouse(root), settings)
 
 
-def _look(table: IcebergTable) -> Snapshot:
-    snapshot = table.refresh()
-    assert snapshot is not None
-    return snapshot
-
-
 def _made(root: Path, *, rows: int = 0) -> IcebergTable:
     table = _table(root)
     table.create(SCHEMA)
-    _look(table)
+    newest(table)
     if rows:
-        table.swap(_look(table), _change(rows, iceberg_file(root, A, range(rows))))
+        table.swap(newest(table), _change(rows, iceberg_file(root, A, range(rows))))
     return table
 
 
@@ -83,7 +77,7 @@ def test_a_commit_that_is_repeated_would_let_the_zombie_in(
     if retries:
         monkeypatch.setattr(iceberg_table, "commit", _by_transaction)
     zombie, other = _made(tmp_path), _table(tmp_path)
-    stale = _look(zombie)
+    stale = newest(zombie)
     file = iceberg_file(tmp_path, A, range(5))
     commit(other, _batch(tmp_path, 0, 5))
     if retries:
@@ -133,7 +127,7 @@ def test_an_answer_that_is_lost_neither_loses_nor_doubles_rows(
     commit(table, batch, sleep=lambda _: None)
     assert failed
     assert _offsets(tmp_path) == Counter(range(5))
-    assert _look(_table(tmp_path)).positions == {A: 5}
+    assert newest(_table(tmp_path)).positions == {A: 5}
 
 
 def test_a_conflict_that_cannot_be_checked_leaves_the_manifests(
@@ -141,7 +135,7 @@ def test_a_conflict_that_cannot_be_checked_leaves_the_manifests(
 ) -> None:
     """The commit may have landed in spite of the answer; without its manifests the table is unreadable."""
     table = _made(tmp_path)
-    snapshot, file = _look(table), iceberg_file(tmp_path, A, range(5))
+    snapshot, file = newest(table), iceberg_file(tmp_path, A, range(5))
     home = catalog(tmp_path)
 
     def unreachable(_: Peer) -> Peer:
@@ -152,7 +146,7 @@ def test_a_conflict_that_cannot_be_checked_leaves_the_manifests(
         broken.setattr(Peer, "refresh", unreachable)
         with pytest.raises(ConflictError):
             table.swap(snapshot, _change(5, file))
-    assert _look(_table(tmp_path)).positions == {A: 5}
+    assert newest(_table(tmp_path)).positions == {A: 5}
     assert _offsets(tmp_path) == Counter(range(5))
 
 
@@ -163,7 +157,7 @@ def test_of_several_tables_the_highest_position_counts(tmp_path: Path, *, turned
     for address in addresses:
         table = IcebergTable(address, "g", warehouse(tmp_path))
         table.create(SCHEMA)
-        table.swap(_look(table), _change(int(address.removeprefix(ADDRESS))))
+        table.swap(newest(table), _change(int(address.removeprefix(ADDRESS))))
     text = json.dumps(addresses[::-1] if turned else addresses)
     assert positions(text, "g", warehouse(tmp_path)) == {A: 200}
 
@@ -171,12 +165,12 @@ def test_of_several_tables_the_highest_position_counts(tmp_path: Path, *, turned
 def test_properties_of_others_and_positions_leave_each_other_alone(tmp_path: Path) -> None:
     """Iceberg has no assertion about properties; a commit sets its own one only."""
     table = _made(tmp_path, rows=3)
-    snapshot = _look(table)
+    snapshot = newest(table)
     with peer(tmp_path).transaction() as change:
         change.set_properties({"owner": "someone else"})
     table.swap(snapshot, _change(5, iceberg_file(tmp_path, A, range(3, 5))))
     assert peer(tmp_path).properties["owner"] == "someone else"
-    assert _look(_table(tmp_path)).positions == {A: 5}
+    assert newest(_table(tmp_path)).positions == {A: 5}
 
 
 def _roll_back(root: Path) -> None:
@@ -229,7 +223,7 @@ def test_a_table_whose_positions_are_not_those_of_its_rows_is_refused(
 ) -> None:
     """Properties survive a rollback: the rows between would be lost without a word, or all of them come twice."""
     table = _made(tmp_path, rows=3)
-    table.swap(_look(table), _change(6, iceberg_file(tmp_path, A, range(3, 6))))
+    table.swap(newest(table), _change(6, iceberg_file(tmp_path, A, range(3, 6))))
     batch = _batch(tmp_path, 6, 9)
     fault(tmp_path)
     for writer in (table, _table(tmp_path)):
@@ -240,7 +234,7 @@ def test_a_table_whose_positions_are_not_those_of_its_rows_is_refused(
 def test_the_metadata_file_that_the_error_names_has_the_positions(tmp_path: Path) -> None:
     """The newest file with that snapshot is the one whose property is wrong."""
     table = _made(tmp_path, rows=3)
-    table.swap(_look(table), _change(6, iceberg_file(tmp_path, A, range(3, 6))))
+    table.swap(newest(table), _change(6, iceberg_file(tmp_path, A, range(3, 6))))
     _put_an_older_property_back(tmp_path)
     with pytest.raises(TableError, match="records would come twice") as refused:
         _table(tmp_path).refresh()
@@ -249,14 +243,14 @@ def test_the_metadata_file_that_the_error_names_has_the_positions(tmp_path: Path
     named = next(one for one in files if one.metadata.snapshot_by_id(int(snapshot)) is not None)
     with peer(tmp_path).transaction() as change:
         change.set_properties({PROPERTY: named.properties[PROPERTY]})
-    assert _look(_table(tmp_path)).positions == {A: 6}
+    assert newest(_table(tmp_path)).positions == {A: 6}
 
 
 def test_rows_that_a_rollback_took_back_after_the_look_are_not_passed_over(tmp_path: Path) -> None:
     """Between the look and the swap: the assertion of the snapshot fails, and the next look refuses."""
     table = _made(tmp_path, rows=3)
-    table.swap(_look(table), _change(6, iceberg_file(tmp_path, A, range(3, 6))))
-    snapshot, file = _look(table), iceberg_file(tmp_path, A, range(6, 9))
+    table.swap(newest(table), _change(6, iceberg_file(tmp_path, A, range(3, 6))))
+    snapshot, file = newest(table), iceberg_file(tmp_path, A, range(6, 9))
     _roll_back(tmp_path)
     with pytest.raises(TableError, match="rolled back"):
         table.swap(snapshot, _change(9, file))
@@ -312,12 +306,12 @@ def test_a_table_that_forbids_expiry_keeps_its_snapshots(tmp_path: Path) -> None
     with peer(tmp_path).transaction() as change:
         change.set_properties({"gc.enabled": "False"})
     for end in range(1, 7):
-        table.swap(_look(table), _change(end))
+        table.swap(newest(table), _change(end))
     assert not table.compact(2)
     assert len(peer(tmp_path).metadata.snapshots) == 6
     with peer(tmp_path).transaction() as change:
         change.set_properties({"gc.enabled": "true"})
-    _look(table)
+    newest(table)
     assert table.compact(2)
 
 
@@ -362,7 +356,7 @@ def test_files_of_a_nested_field_that_was_replaced_meanwhile_are_refused(
     with peer(tmp_path).update_schema(allow_incompatible_changes=True) as change:
         change.delete_column((*path.split(".")[:-1], "z"))
     with pytest.raises(SchemaError, match="'nested' or a field in it was dropped or renamed"):
-        table.swap(_look(table), Change(files=[file], positions={A: 2}, beginnings={}, schema=schema))
+        table.swap(newest(table), Change(files=[file], positions={A: 2}, beginnings={}, schema=schema))
 
 
 def test_a_file_whose_path_has_values_of_columns_is_refused(tmp_path: Path) -> None:
@@ -370,7 +364,7 @@ def test_a_file_whose_path_has_values_of_columns_is_refused(tmp_path: Path) -> N
     table = _made(tmp_path)
     file = replace(iceberg_file(tmp_path, A, range(5)), partition_values={"topic": "a"})
     with pytest.raises(SchemaError, match=r"lacks the columns \['topic'\]"):
-        table.swap(_look(table), _change(5, file))
+        table.swap(newest(table), _change(5, file))
 
 
 @pytest.mark.parametrize("kind", [pa.uint32(), pa.int8(), pa.duration("s"), pa.list_(pa.uint64())], ids=str)
@@ -396,13 +390,13 @@ def test_old_snapshots_expire_and_the_positions_stay(tmp_path: Path) -> None:
     peer(tmp_path).manage_snapshots().create_tag(snapshot_id=first, tag_name="kept").commit()
     done = []
     for number in range(1, 13):
-        table.swap(_look(table), _change(number + 1, iceberg_file(tmp_path, A, [number])))
+        table.swap(newest(table), _change(number + 1, iceberg_file(tmp_path, A, [number])))
         done.append(table.compact(3))
     metadata = peer(tmp_path).metadata
     assert sum(done) >= 2
     assert len(metadata.snapshots) <= 3 + 1
     assert metadata.snapshot_by_id(first) is not None
-    assert _look(_table(tmp_path)).positions == {A: 13}
+    assert newest(_table(tmp_path)).positions == {A: 13}
     assert _offsets(tmp_path) == Counter(range(13))
     lists = {Path(one.manifest_list.removeprefix("file://")).name for one in metadata.snapshots}
     assert {one.name for one in (tmp_path / "warehouse").rglob("snap-*.avro")} == lists
@@ -412,16 +406,16 @@ def test_an_expiry_after_commits_of_others_does_not_look_like_a_rollback(tmp_pat
     """An agent that comes back repeats its last batch, which adds no snapshot, and then expires old ones."""
     table = _made(tmp_path, rows=1)
     for number in range(1, 6):
-        table.swap(_look(table), _change(number + 1, iceberg_file(tmp_path, A, [number])))
+        table.swap(newest(table), _change(number + 1, iceberg_file(tmp_path, A, [number])))
     for offset in range(6):
         peer(tmp_path).append(pa.Table.from_batches([rows_of(FOREIGN, [offset])]))
-    _look(table)
+    newest(table)
     assert table.compact(3)
-    assert _look(_table(tmp_path)).positions == {A: 6}
-    table.swap(_look(table), _change(7, iceberg_file(tmp_path, A, [6])))
+    assert newest(_table(tmp_path)).positions == {A: 6}
+    table.swap(newest(table), _change(7, iceberg_file(tmp_path, A, [6])))
     assert table.compact(3)  # of the others, too, now that a later commit has stored the positions
     assert len(peer(tmp_path).metadata.snapshots) < 6
-    assert _look(_table(tmp_path)).positions == {A: 7}
+    assert newest(_table(tmp_path)).positions == {A: 7}
 
 
 def test_a_table_that_asks_for_more_snapshots_keeps_them(tmp_path: Path) -> None:
@@ -431,7 +425,7 @@ def test_a_table_that_asks_for_more_snapshots_keeps_them(tmp_path: Path) -> None
         change.set_properties({"history.expire.min-snapshots-to-keep": "5"})
     counts = []
     for end in range(1, 13):
-        table.swap(_look(table), _change(end))
+        table.swap(newest(table), _change(end))
         table.compact(2)
         counts.append(len(peer(tmp_path).metadata.snapshots))
     assert counts[:5] == [1, 2, 3, 4, 5]
@@ -444,7 +438,7 @@ def test_manifests_are_merged_as_the_table_ages(tmp_path: Path) -> None:
     table = _table(tmp_path, settings=TableSettings(properties=properties))
     table.create(SCHEMA)
     for number in range(12):
-        table.swap(_look(table), _change(number + 1, iceberg_file(tmp_path, A, [number])))
+        table.swap(newest(table), _change(number + 1, iceberg_file(tmp_path, A, [number])))
     now = peer(tmp_path)
     snapshot = now.current_snapshot()
     assert snapshot is not None
@@ -461,9 +455,9 @@ def test_bad_rows_that_the_quarantine_has_are_forgotten(tmp_path: Path, monkeypa
         file = iceberg_file(tmp_path, A, [end - 1])
         named = Quarantined(files=[file], ends={A: end}, before={A: end - 1} if end > 1 else {})
         change = Change(files=(), positions={A: end}, beginnings={}, schema=SCHEMA, quarantined=named)
-        table.swap(_look(table), change)
-        bad.swap(_look(bad), _change(end))
-    _look(table)
+        table.swap(newest(table), change)
+        bad.swap(newest(bad), _change(end))
+    newest(table)
     assert len(table.named_quarantine([A], {})) <= 4
 
 

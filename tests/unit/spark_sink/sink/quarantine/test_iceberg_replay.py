@@ -1,6 +1,5 @@
 """Back from the quarantine of an Iceberg table, each record once."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from spark_sink.sink.quarantine.quarantine_replay import Replayed, replay, waiti
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
+from tests.landed_offsets import offsets_of
 from tests.raw_rows import SCHEMA
 from tests.table_kinds import ADDRESS, peer, warehouse
 
@@ -55,13 +55,9 @@ def _only(rows: pa.Table, *offsets: int) -> pa.Table:
     return kept.select(["topic", "partition", "offset", "value"])
 
 
-def _offsets(parts: Iterable[pa.Table]) -> list[int]:
-    return sorted(offset for part in parts for offset in part.column("offset").to_pylist())
-
-
 def test_what_waits_is_what_the_table_lacks(storage: dict[str, str]) -> None:
     """The records keep the values that could not be decoded, and the reason."""
-    assert _offsets(waiting(ADDRESS, "g", storage)) == sorted(BAD)
+    assert offsets_of(waiting(ADDRESS, "g", storage)) == sorted(BAD)
     (part,) = waiting(ADDRESS, "g", storage, ["topic", "partition", "offset", "value", "error_class"])
     assert {row["offset"]: row["value"] for row in part.to_pylist()} == {one: b"%d" % one for one in BAD}
 
@@ -74,7 +70,7 @@ def test_a_repair_may_leave_records_and_a_second_replay_writes_none_twice(storag
     assert replay(ADDRESS, "g", None, storage) == Replayed(rows=1, left=0)
     assert replay(ADDRESS, "g", None, storage) == Replayed(rows=0, left=0)
     assert verify(ADDRESS, "g", storage).ok
-    assert _offsets(waiting(ADDRESS, "g", storage)) == []
+    assert offsets_of(waiting(ADDRESS, "g", storage)) == []
 
 
 def test_bad_rows_that_only_the_table_names_wait_too(
@@ -93,9 +89,9 @@ def test_bad_rows_that_only_the_table_names_wait_too(
         with pytest.raises(KeyboardInterrupt):
             _written(tmp_path, 10)
     wanted = sorted([*BAD, *(10 + one for one in BAD)])
-    assert _offsets(waiting(ADDRESS, "g", storage)) == wanted
+    assert offsets_of(waiting(ADDRESS, "g", storage)) == wanted
     _written(tmp_path, 20)
-    assert _offsets(waiting(ADDRESS, "g", storage)) == [*wanted, *(20 + one for one in sorted(BAD))]
+    assert offsets_of(waiting(ADDRESS, "g", storage)) == [*wanted, *(20 + one for one in sorted(BAD))]
     assert replay(ADDRESS, "g", None, storage).rows == 9
     assert verify(ADDRESS, "g", storage).ok
     assert sorted(peer(tmp_path).scan().to_arrow()["offset"].to_pylist()) == list(range(30))
@@ -155,7 +151,7 @@ def test_bad_rows_whose_files_are_gone_do_not_spoil_the_quarantine(
     _written(tmp_path, 40)
     assert "they are given up" in caplog.text
     # The files of all others are still there.
-    assert _offsets(waiting(ADDRESS, "g", storage)) == sorted(one + bad for one in (0, 20, 30, 40) for bad in BAD)
+    assert offsets_of(waiting(ADDRESS, "g", storage)) == sorted(one + bad for one in (0, 20, 30, 40) for bad in BAD)
     assert [len(one.holes) for one in verify(ADDRESS, "g", storage).findings] == [len(BAD)]
 
 

@@ -10,12 +10,13 @@ from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.verification import verify
 from spark_sink.sink.rewind.delta_rewind import rewind
-from tests.unit.spark_sink.sink.quarantine.test_quarantine_commit import _crash, _Crashed, _offsets, _run, clean_up_log
+from tests.landed_offsets import landed_offsets
+from tests.unit.spark_sink.sink.quarantine.test_quarantine_commit import _crash, _Crashed, _run, clean_up_log
 
 
 def _kept(path: str) -> list[int]:
     """Offsets in the table and in its quarantine, each of which must be readable."""
-    return sorted(_offsets(path) + _offsets(quarantine_of(path)))
+    return sorted(landed_offsets(path) + landed_offsets(quarantine_of(path)))
 
 
 def test_a_quarantine_that_was_deleted_is_refused_until_it_is_back(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from spark_sink.sink.rewind import delta_rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.testing import MemoryStore, MemoryTable
+from tests.landed_offsets import landed_offsets
 from tests.raw_rows import SCHEMA
 
 KEYS = [TopicPartition("a", 0), TopicPartition("a", 1)]
@@ -196,11 +197,6 @@ def _run(path: str, begin: int, end: int, bad: set[int]) -> None:
     Tables(options).commit(Offset.of([Range("a", 0, begin, end)]), sorting.close(), normal_schema(SCHEMA), 0)
 
 
-def _offsets(path: str) -> list[int]:
-    options = DeltaTable(path).to_pyarrow_table(columns=["offset"]) if DeltaTable.is_deltatable(path) else None
-    return [] if options is None else sorted(options["offset"].to_pylist())
-
-
 @pytest.mark.parametrize("crash", CRASHES)
 @pytest.mark.parametrize("end", [20, 16, 24], ids=["same range", "shorter", "longer"])
 def test_a_second_decoding_loses_and_doubles_nothing(
@@ -215,7 +211,7 @@ def test_a_second_decoding_loses_and_doubles_nothing(
             _run(path, 10, 20, {12, 13})
     _run(path, 10, end, {13, 15})
     _run(path, end, end + 10, {end + 1}) if end >= 20 else _run(path, 16, 30, {17})
-    table, quarantine = _offsets(path), _offsets(quarantine_of(path))
+    table, quarantine = landed_offsets(path), landed_offsets(quarantine_of(path))
     reached = max(end + 10, 30) if end >= 20 else 30
     assert sorted(table + quarantine) == list(range(reached))
     assert verify(path).ok
@@ -248,7 +244,7 @@ def test_any_two_decodings_and_any_crash(
         with contextlib.suppress(_Crashed):
             _run(path, 10, 20, first)
     _run(path, 10, 20, second)
-    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == list(range(20))
+    assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == list(range(20))
 
 
 def test_a_quarantine_that_is_ahead_of_its_table_is_refused(tmp_path: Path) -> None:
@@ -286,7 +282,7 @@ def test_a_rewind_between_the_looks_at_quarantine_and_table_is_noticed(
         _run(path, 0, 10, set())
     delta_rewind.rewind(path, apply=True)
     _run(path, 0, 10, {5})
-    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == list(range(10))
+    assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == list(range(10))
 
 
 @pytest.mark.parametrize("again", [set(), {16}], ids=["good now", "another one is bad"])
@@ -317,8 +313,8 @@ def test_bad_rows_that_a_rewind_took_back_are_not_added(
         with pytest.raises(TableError, match="quarantine: `azimuth rewind` set the positions back"):
             _run(path, 10, 20, {14})
     _run(path, 20, 30, set())
-    assert _offsets(quarantine_of(path)) == sorted(again)
-    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == list(range(30))
+    assert landed_offsets(quarantine_of(path)) == sorted(again)
+    assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == list(range(30))
 
 
 def clean_up_log(table: Path) -> None:

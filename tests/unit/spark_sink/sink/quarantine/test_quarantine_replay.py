@@ -1,7 +1,7 @@
 """Back from quarantine, each record once."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from tests.int96_files import rewrite_as_spark
+from tests.landed_offsets import offsets_of
 from tests.raw_rows import SCHEMA
 
 ROWS = pa.schema([field for field in SCHEMA if field.name != COLUMN])
@@ -63,13 +64,9 @@ def _only(*offsets: int) -> object:
     return repair
 
 
-def _offsets(parts: Iterable[pa.Table]) -> list[int]:
-    return sorted(offset for part in parts for offset in part.column("offset").to_pylist())
-
-
 def test_what_waits_is_what_the_table_has_not(table: str) -> None:
     """Nothing else is noted, so nothing can be noted wrongly."""
-    assert _offsets(waiting(table, "g")) == [2, 5, 7]
+    assert offsets_of(waiting(table, "g")) == [2, 5, 7]
 
 
 def test_a_repair_may_leave_records_for_later_and_a_second_replay_brings_none_twice(table: str) -> None:
@@ -107,7 +104,7 @@ def test_records_of_a_batch_that_is_still_to_come_are_left_to_it(table: str, mon
         patch.setattr(DeltaLakeTable, "swap", _fail_for(table))
         with pytest.raises(SchemaError):
             Tables(options).commit(Offset.of([Range("t", 0, 10, 11)]), sorting.close(), normal_schema(SCHEMA), 1)
-    assert _offsets(waiting(table, "g")) == [2, 5, 7]
+    assert offsets_of(waiting(table, "g")) == [2, 5, 7]
 
 
 def _fail_for(table: str) -> object:
@@ -147,7 +144,7 @@ def test_a_quarantine_is_compacted_and_keeps_each_record(table: str) -> None:
     """A few bad records in each batch make as many small files, and each replay opens all of them."""
     _quarantine_more(table, 8, compact_every=3)
     assert len(DeltaTable(quarantine_of(table)).file_uris()) < 8
-    assert _offsets(waiting(table, "g")) == [2, 5, 7, *range(10, 26)]
+    assert offsets_of(waiting(table, "g")) == [2, 5, 7, *range(10, 26)]
 
 
 def test_a_replay_that_dies_between_two_parts_brings_each_record_once(
@@ -236,7 +233,7 @@ def test_a_second_replay_finds_records_in_files_that_lack_a_bound(table: str, la
     assert verify(table).ok
     published = Quarantine.of(table)
     assert published is not None
-    assert _offsets(published.above({TopicPartition("t", 0): 3}, "g")) == [5, 7]
+    assert offsets_of(published.above({TopicPartition("t", 0): 3}, "g")) == [5, 7]
 
 
 def _join_files(address: str, lacking: str, kind: str) -> None:
@@ -273,10 +270,10 @@ def test_a_quarantine_that_spark_rewrote_is_read_and_replayed(table: str) -> Non
     write_deltalake(address, rows, mode="overwrite")
     rewrite_as_spark(address)
     found = pa.concat_tables(waiting(table, "g"))
-    assert (_offsets([found]), set(found.column("timestamp").cast(pa.int64()).to_pylist())) == ([2, 5, 7], {at})
+    assert (offsets_of([found]), set(found.column("timestamp").cast(pa.int64()).to_pylist())) == ([2, 5, 7], {at})
     published = Quarantine.of(table)
     assert published is not None
-    assert _offsets(published.above({}, "g")) == [2, 5, 7]
+    assert offsets_of(published.above({}, "g")) == [2, 5, 7]
     assert replay(table, "g") == Replayed(rows=3, left=0)
     assert verify(table, accounted={}).ok
 

@@ -25,6 +25,7 @@ from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
+from tests.landed_offsets import landed_offsets
 from tests.raw_rows import SCHEMA
 
 
@@ -39,10 +40,6 @@ def _commit(path: str, topic: str, begin: int, bad: Collection[int]) -> None:
     ]
     sorting.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
     Tables(options).commit(Offset.of([Range(topic, 0, begin, begin + 5)]), sorting.close(), normal_schema(SCHEMA), 0)
-
-
-def _offsets(path: Path | str) -> list[int]:
-    return sorted(DeltaTable(path).to_pyarrow_table(columns=["offset"])["offset"].to_pylist())
 
 
 def _made_before(root: Path, topics: list[str]) -> None:
@@ -61,7 +58,7 @@ def test_a_topic_whose_name_can_be_no_table_is_named(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="name of its quarantine would be longer than 255 bytes; send this topic"):
         _commit(path, "t" * 245, 0, ())
     _commit(path, "t" * 244, 0, [1])
-    assert _offsets(tmp_path / ("t" * 244)) == [0, 2, 3, 4]
+    assert landed_offsets(tmp_path / ("t" * 244)) == [0, 2, 3, 4]
 
 
 def test_a_topic_with_the_name_of_a_quarantine_writes_nothing(tmp_path: Path) -> None:
@@ -71,7 +68,7 @@ def test_a_topic_with_the_name_of_a_quarantine_writes_nothing(tmp_path: Path) ->
         _commit(path, "a_quarantine", 0, ())
     assert not list(tmp_path.iterdir())
     _commit(path, "a", 0, {2})
-    assert _offsets(tmp_path / "a_quarantine") == [2]
+    assert landed_offsets(tmp_path / "a_quarantine") == [2]
     assert verify(str(tmp_path / "a")).ok
 
 

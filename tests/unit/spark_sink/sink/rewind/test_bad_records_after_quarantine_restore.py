@@ -17,6 +17,7 @@ from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
+from tests.landed_offsets import landed_offsets
 from tests.raw_rows import SCHEMA
 
 
@@ -36,18 +37,13 @@ def _commit(path: Path, begin: int, *bad: int, group: str = "g") -> None:
     Tables(options).commit(offset, sorting.close(), normal_schema(SCHEMA), 0)
 
 
-def _offsets(path: str, group: str) -> list[int]:
-    rows = DeltaTable(path).to_pyarrow_table(columns=["topic", "offset"]).to_pylist()
-    return sorted(row["offset"] for row in rows if row["topic"] == group)
-
-
 def _quarantine(path: Path) -> DeltaTable:
     return DeltaTable(quarantine_of(str(path)))
 
 
 def _whole(path: Path, *bad: int, end: int = 30, group: str = "g") -> None:
-    assert _offsets(quarantine_of(str(path)), group) == list(bad)
-    assert sorted([*_offsets(str(path), group), *bad]) == list(range(end))
+    assert landed_offsets(quarantine_of(str(path)), group) == list(bad)
+    assert sorted([*landed_offsets(str(path), group), *bad]) == list(range(end))
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +105,7 @@ def test_a_dry_run_changes_nothing(path: Path) -> None:
     said: list[str] = []
     rewind(str(path), tell=said.append)
     assert said == [f"{quarantine_of(str(path))}: it was restored, and would be put back to version 3"]
-    assert _offsets(quarantine_of(str(path)), "g") == [5]
+    assert landed_offsets(quarantine_of(str(path)), "g") == [5]
     assert _quarantine(path).version() == 4
 
 
@@ -214,5 +210,5 @@ def test_a_quarantine_that_cannot_be_put_back_is_given_up_once_its_folder_is_awa
     Path(quarantine_of(str(path))).rename(path.parent / "away")
     assert rewind(str(path), apply=True) == []
     _commit(path, 30, 35)
-    assert _offsets(quarantine_of(str(path)), "g") == [35]
+    assert landed_offsets(quarantine_of(str(path)), "g") == [35]
     assert not verify(str(path)).ok

@@ -16,6 +16,7 @@ from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
+from tests.landed_offsets import landed_offsets
 from tests.raw_rows import SCHEMA
 
 
@@ -33,10 +34,6 @@ def _commit(path: Path, begin: int, *bad: int) -> None:
     sorting.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
     offset = Offset.of([Range("t", 0, begin, begin + 10)])
     Tables(options).commit(offset, sorting.close(), normal_schema(SCHEMA), 0)
-
-
-def _offsets(path: str) -> list[int]:
-    return sorted(DeltaTable(path).to_pyarrow_table(columns=["offset"])["offset"].to_pylist())
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +58,8 @@ def path(whole: Path, tmp_path: Path) -> Path:
 
 
 def _whole(path: Path, *bad: int) -> None:
-    assert _offsets(quarantine_of(str(path))) == list(bad)
-    assert sorted([*_offsets(str(path)), *bad]) == list(range(30))
+    assert landed_offsets(quarantine_of(str(path))) == list(bad)
+    assert sorted([*landed_offsets(str(path)), *bad]) == list(range(30))
     assert verify(str(path)).ok
 
 
@@ -90,7 +87,7 @@ def test_records_that_came_back_leave_again_with_their_rows(tmp_path: Path) -> N
     for version, bad in ((with_bad, [5, 15]), (rewound, [5])):
         DeltaTable(str(path)).restore(version)
         rewind(str(path), apply=True)
-        assert _offsets(quarantine_of(str(path))) == bad
+        assert landed_offsets(quarantine_of(str(path))) == bad
     for begin in (10, 20):
         _commit(path, begin)
     _whole(path, 5)
@@ -107,13 +104,13 @@ def test_records_that_a_restore_of_the_quarantine_brings_back_are_taken_out(tmp_
     DeltaTable(str(path)).restore(first)
     rewind(str(path), apply=True)
     DeltaTable(quarantine).restore(with_bad)
-    assert _offsets(quarantine) == [5, 10]
+    assert landed_offsets(quarantine) == [5, 10]
     with pytest.raises(TableError, match="azimuth rewind"):
         _commit(path, 10, 11)
     rewind(str(path))  # a look changes nothing
-    assert _offsets(quarantine) == [5, 10]
+    assert landed_offsets(quarantine) == [5, 10]
     rewind(str(path), apply=True)
-    assert _offsets(quarantine) == [5]
+    assert landed_offsets(quarantine) == [5]
     for begin in (10, 20):
         _commit(path, begin)
     _whole(path, 5)

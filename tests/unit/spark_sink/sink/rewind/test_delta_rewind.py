@@ -22,6 +22,7 @@ from spark_sink.sink.rewind import delta_rewind
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
+from tests.landed_offsets import landed_offsets
 from tests.raw_rows import SCHEMA
 
 PLACES = [("t", 0), ("t", 1)]
@@ -49,10 +50,6 @@ def _commit(
     tables.commit(offset, sorting.close(), normal_schema(SCHEMA), 0)
 
 
-def _offsets(path: str) -> list[int]:
-    return sorted(DeltaTable(path).to_pyarrow_table(columns=["offset"])["offset"].to_pylist())
-
-
 @pytest.mark.parametrize("running", [True, False], ids=["while it runs", "between two runs"])
 @pytest.mark.parametrize("checkpoint", [True, False], ids=["checkpoint after it", "no checkpoint"])
 def test_a_restored_table_is_refused_and_goes_on_after_a_rewind(
@@ -75,11 +72,11 @@ def test_a_restored_table_is_refused_and_goes_on_after_a_rewind(
     assert positions(path, "g") == {("t", 0): 40, ("t", 1): 40}
     rewind(path, apply=True)
     assert positions(path, "g") == {("t", 0): 20, ("t", 1): 20}
-    assert _offsets(quarantine_of(path)) == [5, 5, 15, 15]
+    assert landed_offsets(quarantine_of(path)) == [5, 5, 15, 15]
     assert rewind(path) == []
     for begin in (20, 30, 40):
         _commit(path, begin)
-    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(50)] * 2)
+    assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == sorted([*range(50)] * 2)
     assert verify(path).ok
 
 
@@ -92,10 +89,10 @@ def test_a_table_of_two_topics_is_rewound_twice(tmp_path: Path) -> None:
     for version, end in ((2, 20), (1, 10)):
         DeltaTable(path).restore(version)
         assert [one.after for one in rewind(path, apply=True)] == [end, end]
-        assert _offsets(quarantine_of(path)) == sorted([*range(5, end, 10)] * 2)
+        assert landed_offsets(quarantine_of(path)) == sorted([*range(5, end, 10)] * 2)
     for begin in (10, 20):
         _commit(path, begin, places=places)
-    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
+    assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
     assert verify(path).ok
 
 
@@ -114,7 +111,7 @@ def test_a_rewind_that_was_cut_off_is_finished_by_the_next(tmp_path: Path, monke
     rewind(path, apply=True)
     for begin in (10, 20):
         _commit(path, begin)
-    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
+    assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
 
 
 @pytest.mark.parametrize("cause", ["a rewind that was cut off", "an older copy of the table"])
@@ -143,9 +140,9 @@ def test_a_quarantine_ahead_whose_first_record_is_at_the_position_is_set_back(
     assert [text.split(", because")[0].split(": ")[1] for text in told] == [
         f"2 bad records from the new positions on {gone} removed from it" for gone in ("would be", "were")
     ]
-    assert _offsets(quarantine_of(path)) == [5, 5]
+    assert landed_offsets(quarantine_of(path)) == [5, 5]
     _commit(path, 15)
-    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(5, 25)] * 2)
+    assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == sorted([*range(5, 25)] * 2)
 
 
 def test_a_writer_that_runs_through_a_rewind_is_refused_until_the_rewind_is_finished(
@@ -170,7 +167,7 @@ def test_a_writer_that_runs_through_a_rewind_is_refused_until_the_rewind_is_fini
         _commit(path, 10, kept)
     for begin in (10, 20):
         _commit(path, begin, kept)
-    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
+    assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
 
 
 @pytest.mark.parametrize("writer", ["an agent", "another program"])
@@ -199,7 +196,7 @@ def test_a_commit_during_a_rewind_makes_it_fail(
     with pytest.raises(TableError, match=r"the positions were not set: .*Stop the agents, and run the command again"):
         rewind(path, apply=True)
     assert positions(path, "g") == {("t", 0): end, ("t", 1): end}
-    assert _offsets(quarantine_of(path)) == sorted([*range(5, end, 10)] * 2)
+    assert landed_offsets(quarantine_of(path)) == sorted([*range(5, end, 10)] * 2)
 
 
 def _crash(*_: object) -> None:
@@ -248,7 +245,7 @@ def test_a_quarantine_without_its_table_is_emptied(tmp_path: Path, group: str | 
     with pytest.raises(TableError, match=f"`azimuth rewind {path} --apply` takes out the records"):
         _commit(path, 0)
     assert rewind(path, group, apply=True) == []
-    assert _offsets(quarantine_of(path)) == []
+    assert landed_offsets(quarantine_of(path)) == []
     _commit(path, 0)
-    assert _offsets(quarantine_of(path)) == [5, 5]
+    assert landed_offsets(quarantine_of(path)) == [5, 5]
     assert verify(path).ok

@@ -22,6 +22,7 @@ from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
+from tests.landed_offsets import landed_offsets
 from tests.raw_rows import SCHEMA
 
 GROUPS = ("g", "h")  # each reads a topic of its own name
@@ -134,13 +135,6 @@ def _take(step: Step, path: str, model: Model) -> None:
         DeltaTable(path).create_checkpoint()
 
 
-def _offsets(path: str, group: str) -> list[int]:
-    if not DeltaTable.is_deltatable(path):
-        return []
-    rows = DeltaTable(path).to_pyarrow_table(columns=["topic", "offset"]).to_pylist()
-    return sorted(row["offset"] for row in rows if row["topic"] == group)
-
-
 def _good(group: str, number: int = 2) -> Step:
     return "commit", (group, (False,) * number)
 
@@ -210,8 +204,8 @@ def test_each_group_is_refused_exactly_while_it_may_have_lost_rows(examples: int
             for step in steps:
                 _take(step, path, model)
             for group in GROUPS:
-                assert _offsets(path, group) == model.offsets(group, bad=False)
+                assert landed_offsets(path, group) == model.offsets(group, bad=False)
                 if group not in model.doubtful and not model.taken:
-                    assert _offsets(quarantine_of(path), group) == model.offsets(group, bad=True)
+                    assert landed_offsets(quarantine_of(path), group) == model.offsets(group, bad=True)
 
     check()
