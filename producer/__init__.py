@@ -12,25 +12,55 @@
 * `testing`: librdkafka's mock cluster, for tests.
 """
 
-from producer.clients.confluent import AZAwareProducer
-from producer.clients.confluent_aio import AZAwareAIOProducer
-from producer.clients.kafka_python import AZAwarePartitioner
-from producer.clients.serializing import AZAwareAIOSerializingProducer, AZAwareSerializingProducer
-from producer.clients.traffic_meter import TrafficMeter
-from producer.decisions.leader_locality import Reason
-from producer.decisions.producer_settings import KeyMode
-from producer.decisions.skew_guard import SkewGuard
-from producer.errors import (
-    ForkError,
-    MetadataError,
-    PolicyError,
-    PollWarning,
-    ProducerError,
-    RackWarning,
-    UnknownTopicError,
-    ZoneDetectionError,
-)
-from producer.traffic_cost import Count, Traffic, matrix
+import typing
+
+from assignors import lazy
+
+if typing.TYPE_CHECKING:
+    from producer.clients.confluent import AZAwareProducer
+    from producer.clients.confluent_aio import AZAwareAIOProducer
+    from producer.clients.kafka_python import AZAwarePartitioner
+    from producer.clients.serializing import AZAwareAIOSerializingProducer, AZAwareSerializingProducer
+    from producer.clients.traffic_meter import TrafficMeter
+    from producer.decisions.leader_locality import Reason
+    from producer.decisions.producer_settings import KeyMode
+    from producer.decisions.skew_guard import SkewGuard
+    from producer.errors import (
+        ForkError,
+        MetadataError,
+        PolicyError,
+        PollWarning,
+        ProducerError,
+        RackWarning,
+        UnknownTopicError,
+        ZoneDetectionError,
+    )
+    from producer.traffic_cost import Count, Traffic, matrix
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "clients.confluent": ["AZAwareProducer"],
+            "clients.confluent_aio": ["AZAwareAIOProducer"],
+            "clients.kafka_python": ["AZAwarePartitioner"],
+            "clients.serializing": ["AZAwareAIOSerializingProducer", "AZAwareSerializingProducer"],
+            "clients.traffic_meter": ["TrafficMeter"],
+            "decisions.leader_locality": ["Reason"],
+            "decisions.producer_settings": ["KeyMode"],
+            "decisions.skew_guard": ["SkewGuard"],
+            "errors": [
+                "ForkError",
+                "MetadataError",
+                "PolicyError",
+                "PollWarning",
+                "ProducerError",
+                "RackWarning",
+                "UnknownTopicError",
+                "ZoneDetectionError",
+            ],
+            "traffic_cost": ["Count", "Traffic", "matrix"],
+        },
+    )
 
 __all__ = [
     "AZAwareAIOProducer",

@@ -41,8 +41,10 @@ def agent(
     import os
     import threading
 
+    from spark_sink.fleet.arrow_without_pandas import leave_out_pandas
     from spark_sink.fleet.fleet_settings import FleetSettings
 
+    leave_out_pandas()
     if name:
         os.environ["AZIMUTH_FLEET_AGENT"] = name
     settings = FleetSettings.load(config)

@@ -5,6 +5,7 @@
 * `agent_checks`: the checks before an agent starts; `row_checks`: those about rows, which claims share.
 * `agent_process`: an agent as a process, until a signal stops it.
 * `kept_agent_name`: the name of an agent that was given none.
+* `arrow_without_pandas`: keeps pandas out of an agent's process.
 * `ingestion_without_spark`: the readers of all clusters of an agent.
 * `source_reader`: reads one cluster, and hands the records to a second thread, which writes them.
 * `lane_consumer`: the consumer of one lane; `lane_configuration`: its properties; `open_lanes`: all of a reader.
