@@ -31,6 +31,7 @@ libraries load slowly and `--help` needs none of them.
 * `_process_end`: ends a process without the interpreter's teardown.
 """
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -57,6 +58,9 @@ def main(arguments: list[str] | None = None) -> None:
 def _run_as_process() -> None:
     from spark_sink.cli._process_end import ProcessEnd
 
+    # No command computes with large matrices, and numpy's import is 0.1 s of processor time shorter without the threads
+    # of its OpenBLAS, which wait actively for work.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     end = ProcessEnd()
     end.prepare()
     try:

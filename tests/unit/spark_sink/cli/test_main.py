@@ -1,5 +1,6 @@
 """Behaviour of all commands: arguments that are not text, interrupts, released objects, and lazy imports."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -120,3 +121,14 @@ def test_the_help_of_an_agent_says_how_to_drain_it(capsys: pytest.CaptureFixture
         main(["agent", "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert "To drain an agent, send SIGTERM: it hands its topics to the other agents before it ends." in said
+
+
+def test_a_command_starts_no_threads_for_matrices() -> None:
+    """The library below numpy would start one for each processor, and each of them waits actively for work."""
+    program = "import sys\nfrom spark_sink.cli import main\nsys.argv = ['azimuth', '--version']\n"
+    program += "try: main()\nexcept SystemExit: pass\nimport numpy, psutil\nprint(psutil.Process().num_threads())"
+    given = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[1:] == ["1"]
