@@ -41,10 +41,8 @@ def agent(
     import os
     import threading
 
-    from spark_sink.fleet.arrow_without_pandas import leave_out_pandas
     from spark_sink.fleet.fleet_settings import FleetSettings
 
-    leave_out_pandas()
     if name:
         os.environ["AZIMUTH_FLEET_AGENT"] = name
     settings = FleetSettings.load(config)
@@ -63,6 +61,8 @@ def agent(
         # Kafka's clients and Arrow load slowly.
         from spark_sink.fleet.agent_checks import log_faults
         from spark_sink.fleet.agent_process import run
+        from spark_sink.fleet.arrow_without_pandas import leave_out_pandas
 
+        leave_out_pandas()
         threading.Thread(target=log_faults, args=(settings,), name="fleet-check", daemon=True).start()
         run(settings, address, access)
