@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import re
 import threading
 import time
@@ -31,6 +32,7 @@ _WAIT_S = 0.05
 _MOST = 5_000
 _LONGEST_POLL_S = 1.0  # the other lanes of the source wait for it, and so does the end of the agent
 _PAUSE_S = 1.0
+_GATHER_S = 0.1  # in which records that were produced together arrive
 _PART = re.compile(r"part-[0-9a-f]+")
 
 
@@ -58,6 +60,7 @@ class SourceReader:
         self._rows = RecordBuffer(include_headers=settings.include_headers)
         self._warned: set[str] = set()
         self._ended = threading.Event()
+        self._written_from = -math.inf  # monotonic time when the last batch was handed over
         self._problem = ""
         self._refusals = RefusedTables(source)
         self._deferred: Exception | None = None
@@ -227,8 +230,13 @@ class SourceReader:
         return LaneConsumer(lane, config, parts)
 
     def _fill(self) -> None:
-        """Read for one flush interval, or until the buffer is full; longer while the last batch is being written."""
+        """Read for one flush interval, or until the buffer is full; longer while the last batch is being written.
+
+        The first records after a quiet interval are written at once, with what comes with them, so that their age is
+        not the interval; at a constant flow there is one batch an interval either way.
+        """
         until = time.monotonic() + self._settings.flush_s
+        gathered = math.inf
         while not self._full and not self._ended.is_set():
             if not self._consumers:
                 self._ended.wait(_WAIT_S)
@@ -239,7 +247,11 @@ class SourceReader:
                 if self._deferred is not None:
                     raise self._deferred
             self._settle()
-            if self._wanted != self._applied or (time.monotonic() >= until and not self._background.busy):
+            now = time.monotonic()
+            if len(self._rows):
+                gathered = min(gathered, now + _GATHER_S)
+            due = now >= min(until, max(gathered, self._written_from + self._settings.flush_s))
+            if self._wanted != self._applied or (due and not self._background.busy):
                 return
 
     def _poll(self, lane: Lane) -> tuple[int, float]:
@@ -276,6 +288,7 @@ class SourceReader:
             batch = ReadBatch(rows=self._rows, ranges=ranges, topics=topics)
             self._rows = self._rows.empty()
             self._background.start(batch)
+            self._written_from = time.monotonic()
 
     def _warn_of_headers(self) -> None:
         for label in sorted(self._rows.without_headers - self._warned):

@@ -250,3 +250,35 @@ def test_polls_follow_the_published_settings_while_it_reads(monkeypatch: pytest.
 
     read(monkeypatch, tmp_path / "t", 3, step, step, step, polls=lambda: published)
     assert asked == [(5000, 0.05), (7, 0.01), (7, 0.01)]
+
+
+def test_the_first_records_after_a_quiet_time_are_written_at_once_and_later_ones_once_an_interval(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With an interval of an hour the first five do not wait for its end; the next three do, through many polls."""
+    polls = 0
+
+    def step(client: Client) -> list[Record]:
+        nonlocal polls
+        polls += 1
+        if polls == 1:
+            client.gain("x")
+            return some("x", 0, 5)
+        if reader.commits == 1 and not written:
+            written.append(polls)
+            return some("x", 5, 8)
+        return []
+
+    written: list[int] = []
+    monkeypatch.setattr(Client, "consume", lambda client, *_: step(client))
+    monkeypatch.setattr(lane_module, "Consumer", Client)
+    parts = ReaderParts(
+        writer=TableWriter(str(tmp_path / "t"), "g", "a"), ids=lambda _: lambda: {"x": "1"}, look_again=lambda: None
+    )
+    reader = SourceReader("s", ReaderSettings(group="g", kafka={"s": {}}, flush_s=3600.0), parts)
+    reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s")})})
+    wait_until(lambda: written and polls > written[0] + 1_000, 20)
+    assert (reader.rows_written, reader.commits) == (5, 1)
+    reader.end()
+    reader.join(20)
+    assert (reader.rows_written, reader.commits) == (8, 2)
