@@ -1,6 +1,7 @@
 """Names of a package that are imported at first use (PEP 562)."""
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,4 +26,6 @@ def attributes(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
 
+    names = vars(sys.modules[package])
+    names["__dir__"] = lambda: sorted({*names, *homes})  # for help() and completion
     return load

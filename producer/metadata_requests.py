@@ -184,6 +184,11 @@ class Topology:
         self.timeout_s = timeout_s
 
     @property
+    def reads_racks(self) -> bool:
+        """Whether racks are read from the cluster; otherwise the given ones never change."""
+        return not self._given
+
+    @property
     def racks(self) -> Racks:
         """Rack per broker id, from the last read."""
         return self._racks

@@ -50,7 +50,7 @@ class Traffic:
         wire_bytes: bytes on the wire to each zone, counted by the client with requests and retries, once the racks of
             their brokers are known, or after a minute; empty before the client's first statistics.
         wire_topics: records that the client transmitted by (topic, zone), and the bytes of their batches on the wire;
-            empty before the client's first statistics, equal to `topics` if `wire_estimated`.
+            empty as long as `wire_bytes`, equal to `topics` if `wire_estimated`.
         wire_estimated: whether `wire_topics` is an estimate, because the client reports no statistics.
         replicated_bytes: bytes that brokers copy to replicas in other zones for these records, before compression; no
             client can avoid them. None if the replicas are not known.

@@ -8,14 +8,12 @@ from deltalake import DeltaTable
 
 
 def landed_offsets(path: Path | str, topic: str | None = None) -> list[int]:
-    """Return the offsets in a Delta table, sorted; none without a table.
+    """Return the offsets in a Delta table, sorted.
 
     Args:
         path: of the table.
         topic: only the rows of this topic; None for all.
     """
-    if not DeltaTable.is_deltatable(str(path)):
-        return []
     rows = DeltaTable(path).to_pyarrow_table(columns=["topic", "offset"]).to_pylist()
     return sorted(row["offset"] for row in rows if topic in {None, row["topic"]})
 

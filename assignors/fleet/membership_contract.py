@@ -232,7 +232,7 @@ class ThreadedMembers:
         raise NotImplementedError
 
     def _leave(self) -> None:
-        """Tell the server, after the thread has ended; also called if there was none."""
+        """Leave on the server, after the thread has ended; also called if there was none."""
         raise NotImplementedError
 
     def _note(self, standing: Standing, reason: str) -> None:

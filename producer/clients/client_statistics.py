@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError
 from producer.clients.configured_policy import with_default
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.stalled_partitions import StalledPartitions
-from producer.clients.wire_bytes_by_zone import AwaitedRacks, WireBytesByZone
+from producer.clients.wire_bytes_by_zone import RACKS_WITHIN_S, AwaitedRacks, WireBytesByZone
 from producer.errors import PolicyError
 from producer.metadata_requests import Topology
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -33,8 +33,10 @@ class Statistics:
         self._watcher = watcher
         self._topology = topology
         self._lock = threading.Lock()
-        self._wire = WireBytesByZone()
-        self._awaited = AwaitedRacks()
+        within_s = RACKS_WITHIN_S if topology.reads_racks else 0.0
+        self._wire = WireBytesByZone(within_s=within_s)
+        self._awaited = AwaitedRacks(within_s=within_s)
+        self._held: dict[str, dict[int, Count]] = {}
         self._seen: dict[tuple[str, int], Count] = {}
         self._topics: dict[tuple[str, str], Count] = {}
         self._unshared: dict[str, int] = {}
@@ -107,12 +109,10 @@ class Statistics:
     def _book(self, topic: str, about: Mapping[str, Any]) -> None:
         """Divide the compressed bytes of the topic's batches among the zones of its records.
 
-        The whole topic waits for the rack of each leader with new records, because its batches are counted together.
+        The batches of a topic are counted together, so new records wait until no leader of theirs waits for its rack.
         """
         racks = self._topology.racks
-        sent: dict[tuple[str, int], Count] = {}
-        fresh: dict[str, Count] = {}
-        waits = False
+        new = self._held.pop(topic, {})
         for number, one in about["partitions"].items():
             place = topic, int(number)
             now = Count(one["txmsgs"], one["txbytes"])
@@ -120,17 +120,18 @@ class Statistics:
             if now.records < before.records:  # the topic was recreated, so librdkafka counts from 0
                 before = Count()
             if now.records > before.records:
-                sent[place] = now
-                waits = self._awaited.awaits(one["leader"], racks) or waits
-                zone = racks.get(one["leader"]) or UNKNOWN
-                new = Count(now.records - before.records, now.bytes - before.bytes)
-                fresh[zone] = fresh.get(zone, Count()).plus(new)
+                self._seen[place] = now
+                count = Count(now.records - before.records, now.bytes - before.bytes)
+                new[one["leader"]] = new.get(one["leader"], Count()).plus(count)
         waiting = self._unshared.pop(topic, 0)
         batches = waiting + about["batchsize"]["sum"]
-        if waits:
-            self._unshared[topic] = batches
+        if any([self._awaited.awaits(leader, racks) for leader in new]):  # noqa: C419 - all of them begin to wait now
+            self._held[topic], self._unshared[topic] = new, batches
             return
-        self._seen.update(sent)
+        fresh: dict[str, Count] = {}
+        for leader, count in new.items():
+            zone = racks.get(leader) or UNKNOWN
+            fresh[zone] = fresh.get(zone, Count()).plus(count)
         # A report may be written in the middle of a batch: it may count the batch before its records, or after them.
         if fresh:
             self._last_fresh[topic] = fresh

@@ -98,7 +98,7 @@ class AZAwareProducer(Producer):
     * `produce` raises the errors of the base class, and then counts nothing.
     * After a fork the copy in the new process refuses every call (`ForkError`).
     * The first record of a topic waits for the topic's leaders; if they are not available, librdkafka chooses the
-      partition. Records with an explicit partition never wait, in `produce` and in `produce_batch`.
+      partition. `produce` with an explicit partition never waits, nor does a batch in which each record has one.
     """
 
     # Slots, because `produce` reads one for each record, and a dictionary would take a twentieth of its time.

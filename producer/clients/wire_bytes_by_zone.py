@@ -10,31 +10,32 @@ from producer.traffic_cost import UNKNOWN
 
 RACKS_WITHIN_S: Final = 60.0
 """Longest wait for a broker's rack, seconds. A new broker's is read within a second, or within 30 s of a failed
-request; a broker that the racks given by the application lack never gets one."""
+request."""
 
 
 class AwaitedRacks:
     """Decides whether bytes of a broker wait for its rack, because a counter of "unknown" could not fall afterwards.
 
-    Contract: its user locks.
+    Not safe for threads: the caller holds a lock.
     """
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic, within_s: float = RACKS_WITHIN_S) -> None:
         self._clock = clock
+        self._within_s = within_s
         self._since: dict[int, float] = {}
 
     def awaits(self, broker: int, racks: Racks) -> bool:
         """Return whether the rack is not known yet, but may still be read.
 
         Args:
-            broker: its id; negative if the client does not know it, which is not waited for.
-            racks: of the brokers; None for a broker without a rack, which is not waited for either.
+            broker: its id; negative for an unknown broker, which does not wait.
+            racks: of the brokers; None for a broker without a rack, which does not wait either.
         """
         if broker < 0 or broker in racks:
             self._since.pop(broker, None)
             return False
         now = self._clock()
-        return now - self._since.setdefault(broker, now) < RACKS_WITHIN_S
+        return now - self._since.setdefault(broker, now) < self._within_s
 
 
 class WireBytesByZone:
@@ -45,8 +46,8 @@ class WireBytesByZone:
     Contract: may be called from any thread.
     """
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._awaited = AwaitedRacks(clock)
+    def __init__(self, clock: Callable[[], float] = monotonic, within_s: float = RACKS_WITHIN_S) -> None:
+        self._awaited = AwaitedRacks(clock, within_s)
         self._read: dict[int, int] = {}
         self._held: dict[int, int] = {}
         self._zones: dict[str, int] = {}

@@ -269,9 +269,11 @@ class TopicPartitioner:
         for partition, new in self._fresh("explicit", list(self.explicit.items())):
             self._book(partition, Reason.EXPLICIT, new)
 
-    def book_delivered(self, partition: int, kind: Kind, count: Count) -> None:
-        """Attribute delivered records to the zone that leads their partition now."""
+    def book_delivered(self, partition: int, kind: Kind, count: Count, *, first: bool = False) -> None:
+        """Attribute delivered records to the zone that leads their partition now; `first` as in `count_delivered`."""
         reason = self._reason(kind, partition)
+        if first and kind != "explicit":
+            reason = Reason.NO_METADATA
         if reason is Reason.LOCAL and partition not in self.locality.candidates:
             reason = Reason.NO_METADATA  # chosen before these leaders were known
         self._book(partition, reason, count)

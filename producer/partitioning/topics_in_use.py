@@ -71,7 +71,7 @@ class TopicsInUse:
             self.racks_seen.update(rack for rack in racks.values() if rack)
             if partitioner is None:
                 self.partitioners[topic] = known
-                self._take_deliveries(topic)  # it had none, and these leaders are nearer to the truth than "unknown"
+                self._take_deliveries(topic, first=True)  # the zone of these leaders is better than "unknown"
             self._publish(known)
         self._warn_of_racks(bool(racks))
         return known
@@ -121,18 +121,26 @@ class TopicsInUse:
         with self._lock:
             self._without_leaders[topic] = self._without_leaders.get(topic, Count()).plus(count)
 
-    def count_delivered(self, topic: str, partition: int, kind: Kind, count: Count) -> None:
-        """Count delivered records, if deliveries count; a negative partition is one that librdkafka will choose."""
+    def count_delivered(self, topic: str, partition: int, kind: Kind, count: Count, *, first: bool = False) -> None:
+        """Count delivered records, if deliveries count.
+
+        Args:
+            topic: its name.
+            partition: negative if librdkafka will choose it.
+            kind: way in which they got their partition.
+            count: the records.
+            first: whether they were sent before the topic's leaders were known.
+        """
         with self._lock:
             partitioner = self.partitioners.get(topic)
             if partitioner is None or partition < 0:
                 self._book_without_leaders(topic, count)
             else:
-                partitioner.book_delivered(partition, kind, count)
+                partitioner.book_delivered(partition, kind, count, first=first)
 
-    def _take_deliveries(self, topic: str) -> None:
+    def _take_deliveries(self, topic: str, *, first: bool = False) -> None:
         for partition, kind, records, size in self._deliveries.take(topic) if self._deliveries else ():
-            self.count_delivered(topic, partition, kind, Count(records, size))
+            self.count_delivered(topic, partition, kind, Count(records, size), first=first)
 
     def away(self) -> bool:
         """Return whether any topic has no local leader, so that leaders should be read again soon."""

@@ -59,8 +59,8 @@ def _run_as_process() -> None:
     from spark_sink.cli._process_end import ProcessEnd
 
     # No command computes with large matrices, and numpy's import is 0.1 s of processor time shorter without the threads
-    # of its OpenBLAS, which wait actively for work.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # of its OpenBLAS, which wait actively for work. Not OMP_NUM_THREADS, which limits Arrow to one thread as well.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     end = ProcessEnd()
     end.prepare()
     try:

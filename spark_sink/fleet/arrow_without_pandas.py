@@ -1,4 +1,4 @@
-"""Keeps pandas out of an agent's process: half of a second of its start, and tens of MB of its memory."""
+"""Keeps pandas out of an agent's process: 0.76 s of processor time at its start, and the memory of its modules."""
 
 import sys
 from importlib.abc import MetaPathFinder
@@ -13,10 +13,10 @@ class _NoPandas(MetaPathFinder):
 
 
 def leave_out_pandas() -> None:
-    """Let Arrow find that there is no pandas; nothing if a module has imported pandas before.
+    """Let Arrow's import of pandas fail once; this has no effect if pandas is already imported.
 
-    Arrow imports pandas to ask whether a value that it converts is one of pandas', remembers if it cannot, and then
-    takes the value as Python's own. This process has no values of pandas. Other modules can import it afterwards.
+    Arrow imports pandas to recognise its values. If the import fails, Arrow does not try again, and takes each value as
+    one of Python. This process has no values of pandas. Other modules can import it afterwards.
     """
     if "pandas" in sys.modules:
         return

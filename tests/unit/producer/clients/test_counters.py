@@ -352,6 +352,47 @@ def test_records_of_a_topic_wait_for_the_racks_of_their_leaders(mock: MockCluste
 
 
 @pytest.mark.parametrize(
+    ("later", "counted"),
+    [
+        pytest.param([(10, 3), (6, 2)], {"az-a": 10, "az-b": 6}, id="a leader moves"),
+        pytest.param([(2, 1), (1, 2)], {"az-a": 12, "az-b": 6}, id="the topic is recreated"),
+    ],
+)
+def test_records_that_wait_for_a_rack_belong_to_the_leader_that_took_them(
+    mock: MockCluster, later: list[tuple[int, int]], counted: dict[str, int]
+) -> None:
+    """They were added to the leader at the end of the wait, and those of a topic that was recreated were lost."""
+    mock.create(TOPIC, [1, 2])
+    producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 600_000}))
+    idle = {"msgq_bytes": 0, "xmit_msgq_bytes": 0, "msgs_inflight": 0}
+    known = {1: "az-a"}
+    for racks, sent in ((known, [(10, 1), (5, 2)]), ({**known, 2: "az-b", 3: "az-c"}, later)):
+        producer._topology._racks = dict(racks)
+        partitions = {
+            str(number): {**idle, "txmsgs": records, "txbytes": records * 50, "leader": leader}
+            for number, (records, leader) in enumerate(sent)
+        }
+        topics = {TOPIC: {"partitions": partitions, "batchsize": {"sum": 100}}}
+        producer._statistics.on_report(json.dumps({"ts": 0, "brokers": {}, "topics": topics}))
+    traffic = producer.traffic().wire_topics
+    producer.close()
+    assert {zone: count.records for (_, zone), count in traffic.items()} == counted
+    assert sum(count.bytes for count in traffic.values()) == 200
+
+
+def test_bytes_do_not_wait_for_racks_that_the_application_gives(mock: MockCluster) -> None:
+    """A broker that the given racks lack gets none later; the whole topic had no figures for a minute."""
+    producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 600_000}), racks={1: "az-a"})
+    one = {"txmsgs": 5, "txbytes": 250, "leader": 2, "msgq_bytes": 0, "xmit_msgq_bytes": 0, "msgs_inflight": 0}
+    brokers = {"2": {"nodeid": 2, "state": "UP", "txbytes": 300}}
+    topics = {TOPIC: {"partitions": {"0": one}, "batchsize": {"sum": 100}}}
+    producer._statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
+    traffic = producer.traffic()
+    producer.close()
+    assert (traffic.wire_bytes, traffic.wire_topics) == ({"unknown": 300}, {(TOPIC, "unknown"): (5, 100)})
+
+
+@pytest.mark.parametrize(
     "reports",
     [
         [(5, 100), (5, 0), (5, 0)],

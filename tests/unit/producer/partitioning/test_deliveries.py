@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from producer import AZAwareProducer, AZAwareSerializingProducer, Count, ForkError, Reason
+from producer import AZAwareProducer, AZAwareSerializingProducer, Count, ForkError, MetadataError, Reason
 from producer.clients import leader_watcher
 from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
@@ -156,6 +156,7 @@ def test_each_partition_has_its_own_count(mock: MockCluster, partitions: int, mo
     producer.close()
 
 
+@pytest.mark.filterwarnings("ignore::producer.RackWarning")
 def test_records_that_are_delivered_before_the_leaders_are_read_count_for_their_zone(
     mock: MockCluster, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,18 +164,24 @@ def test_records_that_are_delivered_before_the_leaders_are_read_count_for_their_
     may_read = threading.Event()
 
     def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
-        assert may_read.wait(60)
+        if not may_read.is_set():
+            raise MetadataError("away")
         return read_leaders(*arguments, **more)
 
     monkeypatch.setattr(leader_watcher, "read_leaders", read)
-    producer = AZAwareProducer(config(mock))
+    producer = AZAwareProducer(config(mock), metadata_timeout_s=0.01)
     assert producer.produce_batch(topic, [{"value": b"v"}] * 10, partition=1) == 10
+    for number in range(60):  # librdkafka chooses among all partitions
+        producer.produce(topic, b"v", key=str(number))
     assert producer.flush(30) == 0
     may_read.set()
     wait_until(lambda: topic in producer._topics_in_use.partitioners)
     traffic = producer.traffic()
-    assert traffic.topics == {(topic, "az-b"): (10, 10)}
-    assert traffic.reasons == {Reason.EXPLICIT: (10, 10)}
+    assert sum(count.records for zone, count in traffic.zones.items() if zone != "unknown") == 70
+    assert {reason: count.records for reason, count in traffic.reasons.items()} == {
+        Reason.EXPLICIT: 10,
+        Reason.NO_METADATA: 60,
+    }
     producer.close()
 
 

@@ -124,11 +124,12 @@ def test_the_help_of_an_agent_says_how_to_drain_it(capsys: pytest.CaptureFixture
 
 
 def test_a_command_starts_no_threads_for_matrices() -> None:
-    """The library below numpy would start one for each processor, and each of them waits actively for work."""
+    """OpenBLAS starts one for each processor, which waits actively; OMP_NUM_THREADS would limit Arrow's, too."""
     program = "import sys\nfrom spark_sink.cli import main\nsys.argv = ['azimuth', '--version']\n"
-    program += "try: main()\nexcept SystemExit: pass\nimport numpy, psutil\nprint(psutil.Process().num_threads())"
+    program += "try: main()\nexcept SystemExit: pass\nimport numpy, psutil\nprint(psutil.Process().num_threads())\n"
+    program += "import os\nprint(os.environ.get('OMP_NUM_THREADS'))"
     given = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run(
         [sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout.splitlines()[1:] == ["1"]
+    assert done.stdout.splitlines()[1:] == ["1", "None"]

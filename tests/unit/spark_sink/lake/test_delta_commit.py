@@ -1,4 +1,4 @@
-"""A commit to a Delta table looks for expired entries of the log only once in a hundred versions."""
+"""A commit to a Delta table looks for expired entries of the log only at two in a hundred versions."""
 
 import os
 from pathlib import Path

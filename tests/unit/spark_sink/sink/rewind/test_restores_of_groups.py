@@ -79,6 +79,10 @@ def _commit(path: str, group: str, begin: int, bad: tuple[bool, ...]) -> None:
     Tables(options).commit(offset, sorting.close(), normal_schema(SCHEMA), 0)
 
 
+def _landed(path: str, group: str) -> list[int]:
+    return landed_offsets(path, group) if DeltaTable.is_deltatable(path) else []
+
+
 def _take_commit(path: str, model: Model, group: str, bad: tuple[bool, ...]) -> None:
     begin = model.positions.get(group, 0)
     if group in model.doubtful | (model.unresolved & model.bad):
@@ -204,8 +208,8 @@ def test_each_group_is_refused_exactly_while_it_may_have_lost_rows(examples: int
             for step in steps:
                 _take(step, path, model)
             for group in GROUPS:
-                assert landed_offsets(path, group) == model.offsets(group, bad=False)
+                assert _landed(path, group) == model.offsets(group, bad=False)
                 if group not in model.doubtful and not model.taken:
-                    assert landed_offsets(quarantine_of(path), group) == model.offsets(group, bad=True)
+                    assert _landed(quarantine_of(path), group) == model.offsets(group, bad=True)
 
     check()
