@@ -186,15 +186,8 @@ class _OpenFile:
         self._spans: dict[TopicPartition, Span] = {}
         self._stats = FileStatistics()
         self._columns = [name for name in schema.names if name not in layout.partition_columns]
-        with storage_errors(self._path):
-            make_folder(files, self._path)
-            self._stream = files.open_output_stream(self._path)
-            self._writer = pq.ParquetWriter(
-                self._stream,
-                schema.empty_table().select(self._columns).schema,
-                compression=layout.compression,
-                use_dictionary=[name for name in ("topic", "partition") if name in self._columns],
-            )
+        self._schema = schema.empty_table().select(self._columns).schema
+        self._writer: pq.ParquetWriter | None = None
         row_group_budget.count(self)
 
     def write(self, rows: pa.Table, size: int) -> bool:
@@ -210,7 +203,7 @@ class _OpenFile:
         """Finish the file and return its description."""
         self.flush()
         with storage_errors(self._path):
-            self._writer.close()
+            self._opened().close()
             self._stream.close()
             size = self._files.get_file_info(self._path).size
         return DataFile(
@@ -231,7 +224,20 @@ class _OpenFile:
             merge_spans(self._spans, spans)
             self._stats.add(rows, spans)
             with storage_errors(self._path):
-                self._writer.write_table(rows.select(self._columns))
+                self._opened().write_table(rows.select(self._columns))
+
+    def _opened(self) -> pq.ParquetWriter:
+        """Return the writer; the file is opened at its first row group, as a batch may have thousands of partitions."""
+        if self._writer is None:
+            make_folder(self._files, self._path)
+            self._stream = self._files.open_output_stream(self._path)
+            self._writer = pq.ParquetWriter(
+                self._stream,
+                self._schema,
+                compression=self._layout.compression,
+                use_dictionary=[name for name in ("topic", "partition") if name in self._columns],
+            )
+        return self._writer
 
 
 BOUNDED = ("topic", "partition", "offset", "timestamp")

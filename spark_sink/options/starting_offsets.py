@@ -82,12 +82,14 @@ def topic_ids(given: Mapping[str, str]) -> dict[str, str] | None:
 
 def _rule(given: Mapping[str, str], side: str, default: int, no_later_record: str) -> OffsetRule:
     names = f"{side}Offsets", f"{side}OffsetsByTimestamp"
+    # As in Spark, where it takes precedence over the other two.
+    if (timestamp_ms := number(given, f"{side}Timestamp", None, least=0)) is not None:
+        return OffsetRule(mark=default, timestamp_ms=timestamp_ms, no_later_record=no_later_record)
     text = given.get(names[0].lower())
     mark = default if text is None else _MARKS.get(text.strip().lower())
     return OffsetRule(
         mark=default if mark is None else mark,
         offsets=offsets_by_partition(json_value(text or "", names[0]), names[0], EARLIEST) if mark is None else {},
-        timestamp_ms=number(given, f"{side}Timestamp", None),
         timestamps_ms=offsets_by_partition(json_value(given.get(names[1].lower(), "{}"), names[1]), names[1], 0),
         no_later_record=no_later_record,
     )

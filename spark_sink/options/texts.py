@@ -18,8 +18,8 @@ _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _BYTES = {name + end: 1024**power for name, power in _POWERS.items() for end in ("", "b")} | {"": 1}
 
 
-def number(given: Mapping[str, str], name: str, default: int | None) -> int | None:
-    """Read a whole number of 1 or more.
+def number(given: Mapping[str, str], name: str, default: int | None, least: int = 1) -> int | None:
+    """Read a whole number of `least` or more.
 
     Raises:
         OptionError: it is something else.
@@ -30,9 +30,9 @@ def number(given: Mapping[str, str], name: str, default: int | None) -> int | No
     try:
         value = int(text)
     except ValueError:
-        value = 0
-    if value < 1:
-        raise OptionError(f"option {name!r}: {text!r}, need a whole number of 1 or more")
+        value = least - 1
+    if value < least:
+        raise OptionError(f"option {name!r}: {text!r}, need a whole number of {least} or more")
     return value
 
 

@@ -11,7 +11,7 @@ from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import CATALOG, is_iceberg, local_path, storage_options
 from spark_sink.options.source_options import _KNOWN as _SOURCE
-from spark_sink.options.texts import flag
+from spark_sink.options.texts import choice, flag
 from spark_sink.options.value_format import REGISTRY
 from spark_sink.sink.topic_routes import Routes
 
@@ -19,6 +19,8 @@ _PROPERTY = "tableproperty."
 _VECTORS = "delta.enableDeletionVectors"
 # A quarantine is never append-only: a replay takes records out, and a rewind those that will be read again.
 _APPEND_ONLY = "delta.appendOnly"
+_CODECS = ("zstd", "snappy", "gzip", "brotli", "lz4", "none", "uncompressed")
+_NO_COMPRESSION = {"uncompressed": "none"}  # Iceberg's and Spark's word, and Arrow's
 _NEEDED = ("path", "kafka.group.id")
 _NEEDED_BY_STREAMS = (*_NEEDED, "checkpointLocation")
 _KNOWN = frozenset(
@@ -95,9 +97,10 @@ class SinkOptions:
         _refuse_unsupported(given, iceberg=iceberg)
         if stream:
             local_path(given["checkpointlocation"])  # the commits read Spark's offset log there
+        codec = choice(given, "compression", _CODECS)
         layout = Layout(
             partition_columns=() if iceberg else partition_columns(given.get("partitionby", "")),
-            compression=given.get("compression", "zstd"),
+            compression=_NO_COMPRESSION.get(codec, codec),
         )
         merge, topic_notes = (flag(given, name, default=False) for name in ("mergeSchema", "topicNotes"))
         terms = parse_terms(given.get("partitionby", "")) if iceberg else ()

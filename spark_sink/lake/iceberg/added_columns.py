@@ -43,7 +43,8 @@ def add_columns(name: str, look: "Callable[[], Table | None]", columns: pa.Schem
             return
         have = {one.name.lower() for one in table.schema().fields}
         lacking = [one for one in columns if one.name.lower() not in have]
-        new = _distinct(lacking, table.schema().column_names)
+        partitions = [one.name for spec in table.specs().values() for one in spec.fields]
+        new = _distinct(lacking, [*table.schema().column_names, *partitions])
         if needed:
             _refuse_others(name, lacking, new)
         if not new:
@@ -91,5 +92,5 @@ def _refuse_others(name: str, wanted: Sequence[pa.Field], distinct: Sequence[pa.
         if one not in distinct:
             raise SchemaError(
                 f"{name}: column {one.name!r} or a field in it has the full name of another field of the table, as in "
-                "a.b for the field b of a; rename it, or leave it out of the columns"
+                "a.b for the field b of a, or the name of a partition; rename it, or leave it out of the columns"
             )

@@ -39,6 +39,7 @@ from spark_sink.lake.vacuumed_files import refuse_missing
 from spark_sink.ranges.batch_offset import TopicPartition
 
 if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
 _ATTEMPTS = 5
@@ -142,7 +143,7 @@ class IcebergTable:
         path = self._identifier.path
         try:
             for end in range(1, len(path)):
-                repeat_lost_races(partial(catalog.create_namespace_if_not_exists, path[:end]))
+                _make_namespace(catalog, path[:end])
             properties = {**PROPERTIES, **self._settings.properties}
             columns = numbered(schema)
             spec = spec_of(self._settings.terms, columns)
@@ -325,6 +326,10 @@ class IcebergTable:
                 now = self._table.catalog.load_table(self._identifier.path)
                 refuse_recreated(self.name, self._table, now)
                 self._table.metadata, self._table.metadata_location = now.metadata, now.metadata_location
+                self._table.io, self._table.config = (
+                    now.io,
+                    now.config,
+                )  # a REST catalog may vend credentials that expire
                 self._take(self._table)
         except (NoSuchTableError, NoSuchNamespaceError):
             if self._table is not None:
@@ -401,6 +406,15 @@ class IcebergTable:
                         f"{self.name}: {key.topic}/{key.partition} was written here by group {group!r}, up to offset "
                         f"{at}; group {self._group!r} would write its records again. Use that group, or another table"
                     )
+
+
+def _make_namespace(catalog: "Catalog", path: tuple[str, ...]) -> None:
+    """Create a namespace; one that exists is enough for a user who may create tables in it only."""
+    try:
+        repeat_lost_races(partial(catalog.create_namespace_if_not_exists, path))
+    except Exception:
+        if not catalog.namespace_exists(path):
+            raise
 
 
 def _version(table: "Table") -> int:

@@ -14,6 +14,7 @@ from spark_sink.errors import ConflictError, TableError, plain
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile as Entry
     from pyiceberg.table import Table, Transaction
+    from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.update import TableRequirement, TableUpdate
     from pyiceberg.table.update.snapshot import _SnapshotProducer
 
@@ -69,6 +70,7 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
     try:
         producer.commit()  # writes the manifests; the catalog sees nothing of them yet
         updates, requirements = transaction._updates, transaction._requirements  # noqa: SLF001 -- without the retries of commit_transaction
+        updates = tuple(_continuing(one, table.metadata) for one in updates)
         if prepared.properties:
             updates = SetPropertiesUpdate(updates=dict(prepared.properties)), *updates
         table._do_commit(updates, (*requirements, *assertions(table)))  # noqa: SLF001 -- once, and cleans old metadata files
@@ -83,6 +85,22 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
         raise TableError(
             f"{'.'.join(table.name())}: the commit failed: {type(error).__name__}: {plain(error)}"
         ) from error
+
+
+def _continuing(update: "TableUpdate", metadata: "TableMetadata") -> "TableUpdate":
+    """Let the new snapshot be later than the last change, and keep the retention that the branch has.
+
+    Iceberg for Java does not load a table whose history goes back by more than a minute, as a wrong clock makes it.
+    """
+    from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
+
+    if isinstance(update, AddSnapshotUpdate):
+        at = max(update.snapshot.timestamp_ms, metadata.last_updated_ms + 1)
+        return update.model_copy(update={"snapshot": update.snapshot.model_copy(update={"timestamp_ms": at})})
+    if isinstance(update, SetSnapshotRefUpdate) and (former := metadata.refs.get(update.ref_name)) is not None:
+        names = "max_ref_age_ms", "max_snapshot_age_ms", "min_snapshots_to_keep"
+        return update.model_copy(update={name: getattr(former, name) for name in names})
+    return update
 
 
 def _producer(transaction: "Transaction", prepared: Prepared) -> "_SnapshotProducer[Any]":

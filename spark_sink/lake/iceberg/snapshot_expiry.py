@@ -2,25 +2,29 @@
 
 import logging
 import math
+import time
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import plain
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
 
 _log = logging.getLogger("azimuth.sink")
 _ALLOWED = "gc.enabled"
+_AGE = "history.expire.max-snapshot-age-ms"
+_BEHIND_MS = 30_000
 _KEEP = "history.expire.min-snapshots-to-keep"
 
 
 def expire(table: "Table", keep: int, every: int) -> bool:
     """Remove the older half of the snapshots if there are more than `every`; return whether that was done.
 
-    The newest half stays, or as many as the table's property `history.expire.min-snapshots-to-keep` asks for, or all
-    of them with `gc.enabled=false`. Snapshots with a branch or a tag stay. One commit removes the others, and asserts
-    the snapshot that was read. Data files are never deleted; the manifest lists of expired snapshots are deleted
-    afterwards.
+    The newest half stays, and what the table asks for: `history.expire.min-snapshots-to-keep`,
+    `history.expire.max-snapshot-age-ms` and the retention of its branch main, or all of them with `gc.enabled=false`.
+    Snapshots with a branch or a tag stay. One commit removes the others, and asserts the snapshot that was read. Data
+    files are never deleted; the manifest lists of expired snapshots are deleted afterwards.
 
     Args:
         table: the table as it was read.
@@ -35,16 +39,25 @@ def expire(table: "Table", keep: int, every: int) -> bool:
     )
 
     metadata = table.metadata
-    if metadata.properties.get(_ALLOWED, "true").lower() == "false":
+    now_ms = time.time() * 1000
+    # pyiceberg takes the time of an expiry from this clock, and Java loads no table whose times go back.
+    behind = now_ms < metadata.last_updated_ms - _BEHIND_MS
+    if behind or metadata.properties.get(_ALLOWED, "true").lower() == "false":
         return False
     half = (every + 1) // 2
-    kept = max(half, int(metadata.properties.get(_KEEP, "1")))
+    try:
+        least, age_ms = _retention(metadata)
+    except ValueError as error:
+        _log.warning("%s: snapshots do not expire: a property is not a number: %s", ".".join(table.name()), error)
+        return False
+    kept = max(half, least)
     if len(metadata.snapshots) <= kept + every - half:
         return False
     pinned = {ref.snapshot_id for ref in metadata.refs.values()}
     oldest = sorted(metadata.snapshots, key=lambda one: one.sequence_number or 0)[:-kept]
     since = next((one.sequence_number or 0 for one in oldest if one.snapshot_id == keep), math.inf)
-    gone = [one for one in oldest if one.snapshot_id not in pinned and (one.sequence_number or 0) < since]
+    old = (one for one in oldest if (one.sequence_number or 0) < since and one.timestamp_ms <= now_ms - age_ms)
+    gone = [one for one in old if one.snapshot_id not in pinned]
     if not gone:
         return False
     update = RemoveSnapshotsUpdate(snapshot_ids=[one.snapshot_id for one in gone])  # type: ignore[call-arg]  # an alias
@@ -60,6 +73,19 @@ def expire(table: "Table", keep: int, every: int) -> bool:
     for one in gone:
         _delete(table, one.manifest_list)
     return True
+
+
+def _retention(metadata: "TableMetadata") -> tuple[int, int]:
+    """Return the number of snapshots and their age in ms that the table keeps at least.
+
+    Raises:
+        ValueError: a property is not a whole number.
+    """
+    properties, main = metadata.properties, metadata.refs.get("main")
+    least, age_ms = int(properties.get(_KEEP, "1")), int(properties.get(_AGE, "0"))
+    if main is not None:
+        least, age_ms = max(least, main.min_snapshots_to_keep or 0), max(age_ms, main.max_snapshot_age_ms or 0)
+    return least, age_ms
 
 
 def _delete(table: "Table", path: str) -> None:

@@ -92,6 +92,7 @@ def find_unread(
     with _offsets(options) as logs:
         keys = logs.subscribed()
         topics = {key.topic for key in keys}
+        logs.check_rights(sorted(set(options.topics) - topics))  # a topic that is refused looks as if it did not exist
         _warn_of_missing(options, topics)
         found = logs.identities(topics)
         labels = _labels(topics, found, identities, {key.topic for key in positions})

@@ -1,6 +1,8 @@
 """Data files, and their statistics, with which readers skip files."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,3 +62,26 @@ def test_a_filter_on_a_decoded_column_finds_its_rows(tmp_path: Path) -> None:
     commit(DeltaLakeTable(str(tmp_path), "g"), batch)
     found = DeltaTable(str(tmp_path)).to_pyarrow_table(filters=[("delay", ">=", 1)])
     assert found["delay"].to_pylist() == [1, 2]
+
+
+_MANY = """
+import resource, sys
+import pyarrow as pa
+from spark_sink.lake.parquet_landing import Landing, Layout
+from spark_sink.lake.table_storage import filesystem
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+schema = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("day", pa.string())])
+landing = Landing(filesystem(sys.argv[1], make=True), schema, Layout(partition_columns=("day",)))
+for day in range(400):
+    row = {"topic": "t", "partition": 0, "offset": day, "day": str(day)}
+    landing.write(pa.RecordBatch.from_pylist([row], schema=schema))
+print(sum(file.rows for file in landing.close()))
+"""
+
+
+def test_a_batch_may_have_more_partitions_than_a_process_may_open_files(tmp_path: Path) -> None:
+    """A backfill of many days opened a file for each at once, failed, and was repeated for ever."""
+    done = subprocess.run(
+        [sys.executable, "-c", _MANY, str(tmp_path)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "400\n"), done.stderr

@@ -21,3 +21,20 @@ def test_deletion_vectors_are_refused_before_a_table_has_them() -> None:
     with pytest.raises(OptionError, match="cannot read deletion vectors"):
         SinkOptions.parse({**BASE, "tableProperty.delta.enableDeletionVectors": "True"})
     SinkOptions.parse({**BASE, "tableProperty.delta.enableDeletionVectors": "false"})
+
+
+@pytest.mark.parametrize(
+    ("given", "codec"), [("ZSTD", "zstd"), ("uncompressed", "none"), ("none", "none"), ("lz4", "lz4")]
+)
+def test_a_compression_has_the_words_of_both_engines(given: str, codec: str) -> None:
+    """Iceberg and Spark say `uncompressed`, Arrow says `none`."""
+    assert SinkOptions.parse({**BASE, "compression": given}).table.layout.compression == codec
+
+
+@pytest.mark.parametrize("given", ["foo", "", "lzo"])
+def test_an_unknown_compression_is_refused_before_the_query_starts(given: str) -> None:
+    """It was an error of Arrow in each task."""
+    with pytest.raises(
+        OptionError, match=r"option 'compression': .* need one of zstd, snappy, gzip, brotli, lz4, none"
+    ):
+        SinkOptions.parse({**BASE, "compression": given})

@@ -61,8 +61,22 @@ def read(logs: Logs | None = None, /, **options: str) -> dict[TopicPartition, tu
         ({"startingTimestamp": "1", "endingTimestamp": "900"}, (2, 10), (0, 5)),
         ({"endingOffsetsByTimestamp": '{"a": {"0": 104}}'}, (2, 4), (0, 5)),
         ({"startingTimestamp": "107", "startingOffsetsByTimestampStrategy": "latest"}, (7, 10), (5, 5)),
+        ({"startingTimestamp": "0", "startingOffsets": "latest"}, (2, 10), (0, 5)),
+        ({"startingTimestamp": "103", "startingOffsetsByTimestamp": '{"a": {"0": 105}}'}, (3, 10), (3, 5)),
+        ({"endingTimestamp": "104", "endingOffsets": '{"a": {"0": 3}}'}, (2, 4), (0, 4)),
     ],
-    ids=["all", "offsets", "marks", "times", "wide times", "one time", "later than the last"],
+    ids=[
+        "all",
+        "offsets",
+        "marks",
+        "times",
+        "wide times",
+        "one time",
+        "later than the last",
+        "the time before offsets",
+        "the time before times",
+        "the last time before offsets",
+    ],
 )
 def test_the_bounds_are_those_of_the_options(options: dict[str, str], a0: tuple[int, int], a1: tuple[int, int]) -> None:
     """In the forms of Spark's own source."""

@@ -9,6 +9,7 @@ from pyiceberg.table.update.schema import UpdateSchema
 
 from spark_sink.errors import SchemaError, TableError
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.table_settings import TableSettings
 from tests.table_kinds import ADDRESS, SCHEMA, peer, warehouse
 
@@ -65,3 +66,14 @@ def test_a_catalog_that_refuses_columns_does_not_fail_the_batch_before(
             table.landing(new)
     table.add_columns(new)
     assert "code" in [one.name for one in peer(tmp_path).schema().fields]
+
+
+def test_a_field_with_the_name_of_a_partition_is_left_out(tmp_path: Path) -> None:
+    """Iceberg has one name for a field and a partition; this field kept all others from becoming columns."""
+    columns = pa.schema([*SCHEMA, ("timestamp", pa.timestamp("us", tz="UTC"))])
+    settings = TableSettings(terms=parse_terms("day(timestamp), bucket(4, value)"))
+    table = IcebergTable(ADDRESS, "g", warehouse(tmp_path), settings)
+    table.create(columns)
+    partitions = [one.name for one in peer(tmp_path).spec().fields]
+    table.add_columns(pa.schema([*((name.upper(), NUMBER) for name in partitions), ("code", NUMBER)]))
+    assert [one.name for one in peer(tmp_path).schema().fields] == [*columns.names, "code"]

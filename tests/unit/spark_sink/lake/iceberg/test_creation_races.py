@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import ForbiddenError
+from pyiceberg.table import Table as Peer
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from spark_sink.errors import TableError
 from spark_sink.lake.iceberg import catalogs, iceberg_table
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.table_storage import Storage
-from tests.table_kinds import ADDRESS, SCHEMA, peer, warehouse
+from tests.table_kinds import ADDRESS, SCHEMA, catalog, peer, warehouse
 
 WRITERS, ROUNDS = 4, 5
 CREATE = """
@@ -114,3 +117,48 @@ def test_an_error_that_is_no_race_is_reported_at_once(tmp_path: Path, monkeypatc
     with pytest.raises(TableError, match="permission denied"):
         IcebergTable(ADDRESS, "g", warehouse(tmp_path)).create(SCHEMA)
     assert len(calls) == 1
+
+
+def test_a_user_who_may_only_create_tables_creates_one_in_a_namespace_that_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catalogs with rights refuse even to create a namespace that is there; in one that is not, the error is theirs."""
+    home = catalog(tmp_path)
+
+    def refused(*_: object, **__: object) -> None:
+        raise ForbiddenError("not yours")
+
+    monkeypatch.setattr(type(home), "create_namespace", refused)
+    monkeypatch.setattr(type(home), "create_namespace_if_not_exists", refused)
+    with pytest.raises(TableError, match="not yours"):
+        IcebergTable(ADDRESS, "g", warehouse(tmp_path)).create(SCHEMA)
+    monkeypatch.undo()
+    home.create_namespace("raw")
+    monkeypatch.setattr(type(home), "create_namespace", refused)
+    monkeypatch.setattr(type(home), "create_namespace_if_not_exists", refused)
+    IcebergTable(ADDRESS, "g", warehouse(tmp_path)).create(SCHEMA)
+    assert peer(tmp_path).scan().count() == 0
+
+
+def test_a_table_is_read_with_the_credentials_that_the_catalog_gave_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REST catalogs vend some that last an hour, with each answer to the question for a table."""
+    table = IcebergTable(ADDRESS, "g", warehouse(tmp_path))
+    table.create(SCHEMA)
+    table.refresh()
+    real = SqlCatalog.load_table
+    vended: list[Peer] = []
+
+    def load(home: SqlCatalog, identifier: str) -> Peer:
+        found = real(home, identifier)
+        found.config = {"s3.session-token": str(len(vended))}
+        vended.append(found)
+        return found
+
+    monkeypatch.setattr(SqlCatalog, "load_table", load)
+    for number in range(2):
+        table.refresh()
+        held = table._table
+        assert held is not None
+        assert (held.io, held.config["s3.session-token"]) == (vended[-1].io, str(number))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.errors import DataLossError, FetchError
+from spark_sink.errors import DataLossError, FetchError, JoinError
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.sink.batch_against_table import identity_number
@@ -43,8 +43,13 @@ def test_a_log_that_ends_before_the_position_is_refused() -> None:
 class _Logs:
     """The topic `x` with two partitions of nine records."""
 
-    def __init__(self, ids: Mapping[str, str]) -> None:
+    def __init__(self, ids: Mapping[str, str], refused: str = "") -> None:
         self._ids = ids
+        self._refused = refused
+
+    def check_rights(self, topics: Collection[str]) -> None:
+        if self._refused in topics:
+            raise JoinError(f"topic {self._refused!r} is refused to this user")
 
     def subscribed(self) -> set[TopicPartition]:
         return {TopicPartition("x", 0), TopicPartition("x", 1)}
@@ -85,3 +90,19 @@ def test_a_recreated_topic_of_a_fleet_has_another_name_in_the_table(
         label, begin = ("x", 7) if now == "c/first" else ("x@a-b_c", 3)
         assert found.labels == {"x": label}
         assert found.ranges == [Range("x", 0, begin, 9), Range("x", 1, 0, 9)]
+
+
+def test_a_topic_of_the_table_that_this_user_may_not_describe_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks as if it did not exist, and without its tail rows would be missing; a deleted one has no tail."""
+    options = SourceOptions.parse({"kafka.bootstrap.servers": "h:9", "subscribe": "x,gone,secret"}, stream=False)
+
+    @contextlib.contextmanager
+    def logs(_options: object) -> Iterator[_Logs]:
+        yield _Logs({}, refused)
+
+    monkeypatch.setattr(unread_ranges, "_offsets", logs)
+    refused = "secret"
+    with pytest.raises(JoinError, match="topic 'secret' is refused to this user"):
+        find_unread(options, {}, {})
+    refused = ""
+    assert len(find_unread(options, {}, {}).ranges) == 2
