@@ -17,11 +17,14 @@ def attributes(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[
         modules: the names that each module inside the package holds.
 
     Returns:
-        A function that loads a name; it raises AttributeError if the package has no such name.
+        A function that loads a name, or one of these modules; it raises AttributeError for any other name.
     """
     homes = {name: module for module, names in modules.items() for name in names}
+    parts = {module.partition(".")[0] for module in modules}
 
     def load(name: str) -> Any:  # noqa: ANN401 -- whatever the name stands for
+        if name in parts - homes.keys():
+            return importlib.import_module(f"{package}.{name}")
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)

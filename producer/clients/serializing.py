@@ -58,31 +58,50 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
 
     Args:
         config: as for `AIOProducer`, with `key.serializer` and `value.serializer`: plain callables, or those of the
-            schema registry's asyncio client, which are awaited.
+            schema registry's asyncio client, which are awaited. A `.builder` of one is refused, because it is awaited,
+            too: build the serializer first.
         options: as for `AZAwareAIOProducer`.
+
+    Raises:
+        ValueError: the configuration has a `.builder`.
 
     Contract: records of one topic are sent in the order of the calls, although a serializer may await a schema.
     """
 
     def __init__(self, config: Mapping[str, Any], **options: Any) -> None:  # noqa: ANN401 - of `AZAwareAIOProducer`
+        if built := [name for name in _SERIALIZERS if f"{name}.builder" in config]:
+            raise ValueError(f"{built[0]}.builder: await its build first, and give the serializer as {built[0]}")
         self._serializers: tuple[Serializer | None, ...] = tuple(config.get(name) for name in _SERIALIZERS)
         self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         super().__init__({name: value for name, value in config.items() if name not in _SERIALIZERS}, **options)
 
-    async def produce(  # type: ignore[override]  # the key comes before the value, as in `SerializingProducer`
+    async def produce(  # type: ignore[override]  # noqa: PLR0913, PLR0917 -- the arguments of `SerializingProducer`
         self,
         topic: str,
         key: Any = None,  # noqa: ANN401 - what the serializer takes
         value: Any = None,  # noqa: ANN401 - as key
+        partition: int = -1,
+        timestamp: int = 0,
+        headers: Any = None,  # noqa: ANN401 - as the base class types it
         **kwargs: Any,  # noqa: ANN401 - as the base class types it
     ) -> "asyncio.Future[Any]":
         """Serialize a record and send it, as `AZAwareAIOProducer.produce`.
 
         Raises:
             KeySerializationError, ValueSerializationError: a serializer failed; nothing is sent.
+            RuntimeError: the producer is closed. This and the next are raised before a serializer is called.
+            TypeError: the topic is not a str.
         """
+        if self._is_closed:
+            raise RuntimeError("Producer has been closed")
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be a str, not {type(topic).__name__}")
+        # The base class refuses some of these arguments whatever their value.
+        kwargs |= {"partition": partition} if partition != -1 else {}
+        kwargs |= {"timestamp": timestamp} if timestamp != 0 else {}
+        kwargs |= {"headers": headers} if headers is not None else {}
         async with self._order[topic]:
-            context = SerializationContext(topic, MessageField.KEY, kwargs.get("headers"))
+            context = SerializationContext(topic, MessageField.KEY, headers)
             key = await _serialized(self._serializers[0], key, context, KeySerializationError)
             context.field = MessageField.VALUE
             value = await _serialized(self._serializers[1], value, context, ValueSerializationError)

@@ -14,11 +14,12 @@ def test_the_planner_alone_imports_no_client() -> None:
 
 
 def test_a_package_lists_its_names_before_they_are_imported() -> None:
-    """For `help()`, and for the completion of a shell or a notebook."""
+    """For `help()`, and for the completion of a shell or a notebook; and its modules are its attributes."""
     code = (
         "import sys, assignors, producer, assignors.fleet; "
         "assert not {'kafka', 'confluent_kafka', 'numpy'} & sys.modules.keys(); "
         "assert all(set(one.__all__) <= set(dir(one)) for one in (assignors, producer, assignors.fleet)); "
-        "assert '__doc__' in dir(producer)"
+        "assert '__doc__' in dir(producer); "
+        "assert producer.errors.PolicyError is producer.PolicyError and producer.traffic_cost.GB"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

@@ -130,3 +130,44 @@ def test_a_serializer_that_awaits_its_schema_keeps_the_order_of_a_key(mock: Mock
 
     assert asyncio.run(run()) == [b"%d" % number for number in range(20)]
     assert set(asked) == {MessageField.VALUE}
+
+
+def test_the_asyncio_twin_takes_the_arguments_of_the_clients_own_class(mock: MockCluster) -> None:
+    """A partition by position, and defaults by name; the `AIOProducer` below refuses headers and times of any value."""
+    mock.create(TOPIC, [1, 2, 3])
+
+    async def run() -> list[int | None]:
+        producer = AZAwareAIOSerializingProducer(config(mock), buffer_timeout=0)
+        futures = [
+            await producer.produce(TOPIC, "k", "v", 1),
+            await producer.produce(TOPIC, "k", "v", partition=2, headers=None, timestamp=0),
+        ]
+        await producer.flush()
+        messages = await asyncio.gather(*futures)
+        await producer.close()
+        return [one.partition() for one in messages]
+
+    assert asyncio.run(run()) == [1, 2]
+
+
+def test_the_asyncio_twin_refuses_before_a_serializer_is_called(mock: MockCluster) -> None:
+    """A serializer may register a schema; and a record of a topic that is not a text made every later flush fail."""
+    called: list[object] = []
+
+    def serialize(value: object, _context: object) -> bytes:
+        called.append(value)
+        return b""
+
+    async def run() -> None:
+        producer = AZAwareAIOSerializingProducer({**config(mock), "value.serializer": serialize})
+        with pytest.raises(TypeError, match="topic must be a str, not int"):
+            await producer.produce(5, "k", "v")  # type: ignore[arg-type]  # on purpose
+        await producer.flush()
+        await producer.close()
+        with pytest.raises(RuntimeError, match="Producer has been closed"):
+            await producer.produce(TOPIC, "k", "v")
+
+    asyncio.run(run())
+    assert called == []
+    with pytest.raises(ValueError, match=r"^value\.serializer\.builder: await its build first"):
+        AZAwareAIOSerializingProducer({**config(mock), "value.serializer.builder": object()})
