@@ -8,6 +8,7 @@ import pyarrow as pa
 from spark_sink.errors import SchemaError
 from spark_sink.formats.variant_type import is_variant
 from spark_sink.lake.iceberg.partition_terms import terms_of
+from spark_sink.lake.parquet_landing import KEYS
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -67,7 +68,8 @@ def refuse_unwritable(name: str, table: "Table") -> None:
         raise SchemaError(
             f"{name}: the table is partitioned by {metadata.spec()}; supported are columns, day and bucket"
         )
-    required = [one.name for one in metadata.schema().fields if one.required]
+    # A record always has its topic, partition and offset.
+    required = [one.name for one in metadata.schema().fields if one.required and one.name not in KEYS]
     if required:
         raise SchemaError(f"{name}: column {required[0]!r} is required, and rows may have no value; make it optional")
 

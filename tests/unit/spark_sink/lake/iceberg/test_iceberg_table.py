@@ -12,10 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.table import Table as Peer
 from pyiceberg.transforms import TruncateTransform
-from pyiceberg.types import StringType
+from pyiceberg.types import BinaryType, IntegerType, LongType, NestedField, StringType
 
 from spark_sink import positions
 from spark_sink.errors import ConflictError, OptionError, SchemaError, TableError
@@ -506,3 +507,19 @@ def test_pyiceberg_is_imported_only_for_an_iceberg_table() -> None:
     code = "import sys, spark_sink.lake.table_formats, spark_sink.sink.query_tables; print('pyiceberg' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_table_may_require_the_columns_that_every_record_has(tmp_path: Path) -> None:
+    """As Delta tables may; after compaction, too, pyiceberg reads it by those columns."""
+    keys = (("topic", StringType()), ("partition", IntegerType()), ("offset", LongType()))
+    required = [NestedField(number, name, kind, required=True) for number, (name, kind) in enumerate(keys, 1)]
+    home = catalog(tmp_path)
+    home.create_namespace("raw")
+    home.create_table(("raw", "events"), Schema(*required, NestedField(4, "value", BinaryType(), required=False)))
+    table = _table(tmp_path)
+    for number in range(10):
+        commit(table, _batch(tmp_path, number, number + 1))
+    assert table.compact(2)
+    assert len(list(peer(tmp_path).scan().plan_files())) < 10
+    assert peer(tmp_path).scan(row_filter="offset >= 4").to_arrow().num_rows == 6
+    assert _offsets(tmp_path) == Counter(range(10))
