@@ -5,6 +5,7 @@
 * `hive_metastore`: Hive's catalog, with a compare and swap by the metastore.
 * `iceberg_table`: the table with compare and swap.
 * `stored_state`: the positions of all groups, as one table property.
+* `clock_order`: times of the history that do not go back, although clocks differ.
 * `snapshot_commit`: one commit that is never retried: data files, positions, and the assertions.
 * `rollback_detection`: detects a table that was rolled back or replaced.
 * `rolled_back_positions`: what the metadata of a rolled back table says of its former positions.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from spark_sink.errors import SchemaError, TableError, plain
+from spark_sink.lake.iceberg.clock_order import behind_s
 from spark_sink.lake.iceberg.columns import numbered, refuse_foreign_types
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def add_columns(name: str, look: "Callable[[], Table | None]", columns: pa.Schem
         if not new:
             return
         try:
+            _refuse_late(table)
             with table.update_schema() as update:
                 update.union_by_name(pa.schema(new))
         except CommitFailedException:
@@ -60,6 +62,11 @@ def add_columns(name: str, look: "Callable[[], Table | None]", columns: pa.Schem
                 raise TableError(said) from error
             _log.info("%s; left to the next batch", said)
         return
+
+
+def _refuse_late(table: "Table") -> None:
+    if late_s := behind_s(table.metadata):
+        raise TableError(f"this clock is {late_s:.0f} s behind the table's last change: set the clocks of all writers")
 
 
 def refuse_ambiguous(name: str, columns: pa.Schema) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.errors import ConflictError, TableError, plain
+from spark_sink.lake.iceberg.clock_order import next_time_ms
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile as Entry
@@ -88,15 +89,12 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
 
 
 def _continuing(update: "TableUpdate", metadata: "TableMetadata") -> "TableUpdate":
-    """Let the new snapshot be later than the last change, and keep the retention that the branch has.
-
-    Iceberg for Java does not load a table whose history goes back by more than a minute, as a wrong clock makes it.
-    """
+    """Let the new snapshot be later than the last change, and keep the retention that the branch has."""
     from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
 
     if isinstance(update, AddSnapshotUpdate):
-        at = max(update.snapshot.timestamp_ms, metadata.last_updated_ms + 1)
-        return update.model_copy(update={"snapshot": update.snapshot.model_copy(update={"timestamp_ms": at})})
+        at_ms = next_time_ms(metadata, update.snapshot.timestamp_ms)
+        return update.model_copy(update={"snapshot": update.snapshot.model_copy(update={"timestamp_ms": at_ms})})
     if isinstance(update, SetSnapshotRefUpdate) and (former := metadata.refs.get(update.ref_name)) is not None:
         names = "max_ref_age_ms", "max_snapshot_age_ms", "min_snapshots_to_keep"
         return update.model_copy(update={name: getattr(former, name) for name in names})

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import plain
+from spark_sink.lake.iceberg.clock_order import behind_s
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("azimuth.sink")
 _ALLOWED = "gc.enabled"
 _AGE = "history.expire.max-snapshot-age-ms"
-_BEHIND_MS = 30_000
 _KEEP = "history.expire.min-snapshots-to-keep"
 
 
@@ -39,10 +39,7 @@ def expire(table: "Table", keep: int, every: int) -> bool:
     )
 
     metadata = table.metadata
-    now_ms = time.time() * 1000
-    # pyiceberg takes the time of an expiry from this clock, and Java loads no table whose times go back.
-    behind = now_ms < metadata.last_updated_ms - _BEHIND_MS
-    if behind or metadata.properties.get(_ALLOWED, "true").lower() == "false":
+    if behind_s(metadata) or metadata.properties.get(_ALLOWED, "true").lower() == "false":
         return False
     half = (every + 1) // 2
     try:
@@ -56,7 +53,8 @@ def expire(table: "Table", keep: int, every: int) -> bool:
     pinned = {ref.snapshot_id for ref in metadata.refs.values()}
     oldest = sorted(metadata.snapshots, key=lambda one: one.sequence_number or 0)[:-kept]
     since = next((one.sequence_number or 0 for one in oldest if one.snapshot_id == keep), math.inf)
-    old = (one for one in oldest if (one.sequence_number or 0) < since and one.timestamp_ms <= now_ms - age_ms)
+    before_ms = time.time() * 1000 - age_ms
+    old = (one for one in oldest if (one.sequence_number or 0) < since and one.timestamp_ms <= before_ms)
     gone = [one for one in old if one.snapshot_id not in pinned]
     if not gone:
         return False

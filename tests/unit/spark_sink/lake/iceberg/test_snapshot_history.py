@@ -1,9 +1,11 @@
 """The history of an Iceberg table stays as other engines need it: in the order of time, and as long as it asks for."""
 
 import itertools
+import re
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.table.update import SetSnapshotRefUpdate
 
@@ -110,3 +112,25 @@ def test_a_property_that_is_not_a_number_stops_no_agent(
     assert "snapshots do not expire: a property is not a number: invalid literal for int() with base 10: 'many'" in (
         caplog.text
     )
+
+
+def test_columns_are_not_added_by_a_clock_that_is_far_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That change has the time of the clock. The batch before it is committed, so a later one adds the columns."""
+    caplog.set_level("INFO")
+    table = _made(tmp_path)
+    with monkeypatch.context() as patch:
+        _set_clock(patch, 300.0)
+        _commit(table, 1)
+    table.add_columns(pa.schema([*SCHEMA, ("code", pa.int64())]))
+    assert "code" not in peer(tmp_path).schema().column_names
+    assert re.search(
+        r"columns were not added: TableError: this clock is \d+ s behind the table's last change", caplog.text
+    )
+    _set_clock(monkeypatch, 290.0)
+    table.add_columns(pa.schema([*SCHEMA, ("code", pa.int64())]))
+    assert "code" in peer(tmp_path).schema().column_names
+    _commit(table, 2)
+    times = [one.timestamp_ms for one in peer(tmp_path).metadata.snapshot_log]
+    assert times == sorted(times)
