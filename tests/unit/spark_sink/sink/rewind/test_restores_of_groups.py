@@ -14,10 +14,11 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from spark_sink import positions
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rows_by_table import Sorting
@@ -106,6 +107,10 @@ def _take_rewind(path: str, model: Model, group: str) -> None:
         return
     version = DeltaTable(path).version()
     rewind(path, group, apply=True)
+    # Bad records that follow the rows without a gap may stay, so that they need not be read again.
+    rows, end = end, positions(path, group).get(TopicPartition(group, 0), 0)
+    assert rows <= end <= model.positions[group]
+    assert all(model.records(group)[at] for at in range(rows, end))
     kept = {at: is_bad for at, is_bad in model.records(group).items() if at < end}
     model.history += [{**model.history[-1], group: kept}] * (DeltaTable(path).version() - version)
     model.positions[group] = end
