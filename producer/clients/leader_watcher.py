@@ -11,6 +11,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from producer.clients.call_apart import call_apart
 from producer.decisions.leader_locality import Leaders, Replicas
 from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError, PollWarning, RackWarning
@@ -87,6 +88,7 @@ class LeaderWatcher:
         self._unchanged = 0
         self._changes_until = -inf
         self._spent_s = 0.0
+        self._apart_s = 0.0
         self._due_at: float | None = None
         self._wake = threading.Event()
         self._closed = False
@@ -131,11 +133,21 @@ class LeaderWatcher:
         if client is not None and asked:
             lists = bool(self._topics_in_use.partitioners) and self._listed_at == -inf
             question = None if lists else topic
-            ask = partial(read_leaders, client, question, replicas=self._replicas)
-            answered = self._read(ask, {topic}, left_s, lists=lists, blocks=True)
+            answered = self._read(partial(self._ask_apart, client, question), {topic}, left_s, lists=lists, blocks=True)
             self._blocked_s = 0.0 if answered else self._blocked_s + monotonic() - began
         if topic not in self._topics_in_use.partitioners:
             self._missing.add(topic)
+
+    def _ask_apart(self, client: Lister, topic: str | None, timeout_s: float) -> Mapping[str, tuple[int | None, ...]]:
+        """As `read_leaders`, also inside a callback, which may send the first record to a dead-letter topic."""
+
+        def ask() -> Mapping[str, tuple[int | None, ...]]:
+            cpu = thread_time()
+            found = read_leaders(client, topic, timeout_s, replicas=self._replicas)
+            self._apart_s = thread_time() - cpu
+            return found
+
+        return call_apart(ask)
 
     def refresh_soon(self) -> None:
         """Request a reading of all topics in use; returns immediately."""
@@ -272,6 +284,7 @@ class LeaderWatcher:
         If a first record waits for it (`blocks`), racks that could not be read are left to the thread.
         """
         began, cpu = monotonic(), thread_time()
+        self._apart_s = 0.0
         try:
             found = ask(timeout_s)
         except MetadataError as error:
@@ -286,7 +299,7 @@ class LeaderWatcher:
         for name in {*self._topics_in_use.partitioners, *wanted} & found.keys():
             self._use(name, found[name], now)
             self._missing.discard(name)
-        self._spent_s = thread_time() - cpu
+        self._spent_s = thread_time() - cpu + self._apart_s
         return True
 
     def _use(self, topic: str, leaders: Leaders, now: float) -> None:
