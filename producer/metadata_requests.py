@@ -180,7 +180,7 @@ class Topology:
         self._given = racks is not None
         self._racks: dict[int, str | None] = {} if racks is None else _checked(racks)
         self._racks_read = monotonic()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may call while this thread holds it
         self.timeout_s = timeout_s
 
     @property

@@ -12,6 +12,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 
 from producer.clients.call_apart import call_apart
+from producer.clients.wake_up import WakeUp
 from producer.decisions.leader_locality import Leaders, Replicas
 from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError, PollWarning, RackWarning
@@ -90,11 +91,11 @@ class LeaderWatcher:
         self._spent_s = 0.0
         self._apart_s = 0.0
         self._due_at: float | None = None
-        self._wake = threading.Event()
+        self._wake = WakeUp()
         self._closed = False
         self._warned = False
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._using_client = threading.RLock()
         self._loading = threading.RLock()
 
@@ -203,15 +204,19 @@ class LeaderWatcher:
         with self._using_client:
             pass
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread is not threading.current_thread() and thread.is_alive():
             thread.join(_SLICE_S)  # it may wait for an answer over a connection of its own
 
     def _start(self) -> None:
+        if self._thread is not None:
+            return
+        arguments = _waking_at_end(self, self._wake), self._wake
+        thread = threading.Thread(target=_run, args=arguments, name="azimuth-leaders", daemon=True)
         with self._lock:
+            # No call between the check and the assignment: there a signal handler could start another thread.
             if self._thread is None and not self._closed:
-                arguments = _waking_at_end(self, self._wake), self._wake
-                self._thread = threading.Thread(target=_run, args=arguments, name="azimuth-leaders", daemon=True)
-                self._thread.start()
+                self._thread = thread
+                thread.start()
 
     def _without_leaders(self) -> set[str]:
         """Return the topics that the thread is to read for the first time."""
@@ -359,12 +364,12 @@ def _is_name(topic: object) -> bool:
     return True
 
 
-def _waking_at_end(watcher: LeaderWatcher, wake: threading.Event) -> "weakref.ref[LeaderWatcher]":
+def _waking_at_end(watcher: LeaderWatcher, wake: WakeUp) -> "weakref.ref[LeaderWatcher]":
     """Return a reference that ends the thread's sleep when the producer, the watcher's only owner, is forgotten."""
     return weakref.ref(watcher, lambda _: wake.set())
 
 
-def _run(owner: "weakref.ref[LeaderWatcher]", wake: threading.Event) -> None:
+def _run(owner: "weakref.ref[LeaderWatcher]", wake: WakeUp) -> None:
     wait_s = 0.0
     while True:
         watcher = owner()
@@ -373,7 +378,6 @@ def _run(owner: "weakref.ref[LeaderWatcher]", wake: threading.Event) -> None:
         wait_s = watcher.wait_s()
         del watcher
         wake.wait(wait_s)
-        wake.clear()
         watcher = owner()
         if watcher is None or not _still_reads(watcher):
             return
