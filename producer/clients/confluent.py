@@ -26,9 +26,12 @@ from producer.clients.produce_batch import (
     Messages,
     are_valid,
     forget_errors,
+    full_queue,
     group,
     has_own_partition,
+    in_runs,
     is_misplaced,
+    longest_queue,
     size_of,
 )
 from producer.clients.produce_batch import choose as choose_partition
@@ -107,6 +110,7 @@ class AZAwareProducer(Producer):
         "_deliveries",
         "_destinations",
         "_direct",
+        "_longest_queue",
         "_reports",
         "_statistics",
         "_topics_in_use",
@@ -143,6 +147,7 @@ class AZAwareProducer(Producer):
         )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         extended = self._reports.with_default(config if logger is None else {**config, "logger": logger})
+        self._longest_queue = longest_queue(config)
         self._direct = self._hot.DirectQueue(self)
         final = self._statistics.with_callbacks(extended)
         if counts_inside:
@@ -240,7 +245,9 @@ class AZAwareProducer(Producer):
         confluent-kafka (2.16.1) drops the headers of a message here, so they do not count.
 
         Returns:
-            Number of queued messages; the others have their error in `_error`.
+            Number of queued messages; the others have their error in `_error`. If the queue got full because of
+            `queue.buffering.max.messages`, the queued messages are the first ones of the list. If it got full because
+            of `queue.buffering.max.kbytes`, or other threads send at the same time, only `_error` names the others.
 
         Raises:
             TypeError, ValueError, NotImplementedError: the partition or a message is invalid; none was sent.
@@ -258,7 +265,17 @@ class AZAwareProducer(Producer):
         partitioner = self._topics_in_use.partitioners.get(topic)
         groups: dict[int, Messages] = {}
         group(partitioner, messages, self._topics_in_use.advance, groups)
-        sent = sum(self._send_batch(topic, batch, chosen, theirs) for chosen, batch in groups.items())
+        room = len(messages) if self._longest_queue is None else max(0, self._longest_queue - Producer.__len__(self))
+        sent, refused = 0, None
+        for chosen, batch in in_runs(messages, groups, room):
+            if refused is not None:  # a later message in the queue would not be expected there
+                for message in batch:
+                    message["_error"] = refused
+                continue
+            queued = self._send_batch(topic, batch, chosen, theirs)
+            sent += queued
+            if queued < len(batch) and len(messages) > room:
+                refused = full_queue(batch)
         misplaced = [message for message in messages if is_misplaced(message)] if partitioner is not None else []
         if misplaced:  # as in `_produce_refused`
             self._watcher.expect_changes()
