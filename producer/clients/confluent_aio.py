@@ -4,8 +4,10 @@ import asyncio
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
+from time import monotonic
 from typing import Any, Unpack
 
 from confluent_kafka import Producer
@@ -226,8 +228,40 @@ class AZAwareAIOProducer(AIOProducer):
         await super().set_sasl_credentials(username, password)
         self._topology.set_sasl_credentials(username, password)
 
+    def __len__(self) -> int:
+        return super().__len__() + (0 if self._is_closed else self._waiting_calls())
+
+    def _waiting_calls(self) -> int:
+        """Count the calls of `produce` whose records the base class does not have yet."""
+        return sum(turn.calls for turn in self._waiting.values())
+
+    async def _hand_over(self) -> None:
+        """Wait until the base class has the records of all calls of `produce` so far."""
+        for turn in list(self._waiting.values()):
+            async with turn.lock:  # a lock of asyncio is taken in the order of the calls
+                pass
+
+    async def flush(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base class types it
+        """Send all records and wait for them, as the base class does; also those that wait for a topic's leaders."""
+        given = args[0] if args else kwargs.pop("timeout", None)
+        if not isinstance(given, int | float) or given < 0:
+            await self._hand_over()
+            return await super().flush(*(args or (() if given is None else (given,))), **kwargs)
+        until = monotonic() + given
+        with suppress(TimeoutError):
+            async with asyncio.timeout(given):
+                await self._hand_over()
+        left = await super().flush(max(0.0, until - monotonic()), *args[1:], **kwargs)
+        return left + self._waiting_calls()
+
+    async def purge(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base class types it
+        """Remove records from the queues, as the base class does; also those that wait for a topic's leaders."""
+        await self._hand_over()
+        return await super().purge(*args, **kwargs)
+
     async def close(self) -> None:
         """Stop watching the leaders and close, as the base class does."""
+        await self._hand_over()
         await asyncio.to_thread(self._watcher.close)
         await super().close()
 

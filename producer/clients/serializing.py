@@ -73,6 +73,7 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
             raise ValueError(f"{built[0]}.builder: await its build first, and give the serializer as {built[0]}")
         self._serializers: tuple[Serializer | None, ...] = tuple(config.get(name) for name in _SERIALIZERS)
         self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._calls = 0
         super().__init__({name: value for name, value in config.items() if name not in _SERIALIZERS}, **options)
 
     async def produce(  # type: ignore[override]  # noqa: PLR0913, PLR0917 -- the arguments of `SerializingProducer`
@@ -100,12 +101,33 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
         kwargs |= {"partition": partition} if partition != -1 else {}
         kwargs |= {"timestamp": timestamp} if timestamp != 0 else {}
         kwargs |= {"headers": headers} if headers is not None else {}
+        self._calls += 1
+        try:
+            return await self._produce_in_order(topic, key, value, kwargs)
+        finally:
+            self._calls -= 1
+
+    async def _produce_in_order(
+        self,
+        topic: str,
+        key: Any,  # noqa: ANN401 - what the serializer takes
+        value: Any,  # noqa: ANN401 - as key
+        more: dict[str, Any],
+    ) -> "asyncio.Future[Any]":
         async with self._order[topic]:
-            context = SerializationContext(topic, MessageField.KEY, headers)
+            context = SerializationContext(topic, MessageField.KEY, more.get("headers"))
             key = await _serialized(self._serializers[0], key, context, KeySerializationError)
             context.field = MessageField.VALUE
             value = await _serialized(self._serializers[1], value, context, ValueSerializationError)
-            return await super().produce(topic, value, key, **kwargs)
+            return await super().produce(topic, value, key, **more)
+
+    def _waiting_calls(self) -> int:
+        return self._calls
+
+    async def _hand_over(self) -> None:
+        for lock in list(self._order.values()):
+            async with lock:  # as in the base class; each call keeps it until its record is handed over
+                pass
 
 
 async def _serialized(
