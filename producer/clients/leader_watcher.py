@@ -107,6 +107,7 @@ class LeaderWatcher:
         """Read the leaders of a topic for the first time; returns without a partitioner if they are not available."""
         if not _is_name(topic) or topic in self._missing:  # the client refuses it, and names it
             return
+        topic = str.__str__(topic)  # a `StrEnum` is a name, too; compiled code and the client's answers have plain ones
         with self._loading:
             if not self.must_load(topic):  # another thread has read it meanwhile
                 return
@@ -122,7 +123,7 @@ class LeaderWatcher:
     def load_later(self, topic: str) -> None:
         """Let the thread read the leaders of a topic whose partitions the application chooses, to count by zone."""
         if topic not in self._later and self.must_load(topic):
-            self._later.add(topic)
+            self._later.add(str.__str__(topic))  # as in `load`
             self._unchanged = 0
             self._wake.set()
             self._start()

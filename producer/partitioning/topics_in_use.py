@@ -118,6 +118,7 @@ class TopicsInUse:
             self._book_without_leaders(topic, Count(1, size))
 
     def _book_without_leaders(self, topic: str, count: Count) -> None:
+        topic = str.__str__(topic)  # a key of `traffic`: a member of a `StrEnum` may print as something else
         with self._lock:
             self._without_leaders[topic] = self._without_leaders.get(topic, Count()).plus(count)
 

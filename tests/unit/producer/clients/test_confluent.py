@@ -3,6 +3,8 @@
 import gc
 import logging
 import threading
+from collections import Counter
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -123,6 +125,36 @@ def test_threads_share_a_producer_without_losing_a_count(mock: MockCluster) -> N
     assert producer.flush(20) == 0
     assert producer.traffic().local.records == 40_001
     assert producer.traffic().cross.records == 0
+    producer.close()
+
+
+class Topic(str, Enum):  # noqa: UP042 - `str` of a `StrEnum` is its value
+    """Names of topics; `str` of a member is not its value."""
+
+    FLIGHTS = TOPIC
+    WEATHER = "weather"
+
+
+def test_a_topic_may_be_a_member_of_an_enumeration_of_texts(mock: MockCluster) -> None:
+    """As with the bare client, for each way to send, for a first and a second topic, and after a leader moved."""
+    producer = AZAwareProducer(config(mock))
+    for name in Topic:
+        mock.create(name.value, [1, 2, 3])
+        producer.produce(name, b"v", partition=0)
+        producer.produce(name, b"v")
+        producer.produce(name, "v", "k", on_delivery=lambda *_: None)
+        assert producer.produce_batch(name, [{"value": b"v"}]) == 1
+    mock.lead(TOPIC, [2, 3, 1])
+    destinations = producer._destinations[TOPIC]
+    producer.refresh_leaders()
+    wait_until(lambda: producer._destinations[TOPIC] is not destinations)
+    producer.produce(Topic.FLIGHTS, b"v")
+    assert producer.flush(10) == 0
+    counted = Counter[str]()
+    for (topic, _), count in producer.traffic().topics.items():
+        assert type(topic) is str
+        counted[topic] += count.records
+    assert counted == {TOPIC: 5, "weather": 4}
     producer.close()
 
 
