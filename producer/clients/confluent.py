@@ -325,11 +325,11 @@ class AZAwareProducer(Producer):
         """Request that leaders are read again soon; returns immediately."""
         self._watcher.refresh_soon()
 
-    def close(self) -> bool:
-        """Stop watching the leaders and close, as the base class does."""
+    def close(self, *args: object, **kwargs: object) -> bool:
+        """Stop watching the leaders and close, as the base class does, which takes any arguments and ignores them."""
         self._watcher.close()
         self._direct.close()
-        return super().close()
+        return super().close(*args, **kwargs)
 
     def __exit__(self, *exception: object) -> bool | None:
         self._watcher.close()

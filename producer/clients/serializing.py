@@ -41,6 +41,7 @@ class AZAwareSerializingProducer(SerializingProducer[Any, Any], _WithOptions):  
     Args:
         config: as for `SerializingProducer`: `key.serializer` and `value.serializer`, callables of the object and a
             `SerializationContext`; the other properties are those of the client.
+        conf: the same under the base class's name, in place of `config`.
         options: the settings of `AZAwareProducer`, such as `keys` and `fallback`.
 
     Contract: the serialized key decides the partition. `produce` takes the key before the value, as in the base class.
@@ -48,9 +49,18 @@ class AZAwareSerializingProducer(SerializingProducer[Any, Any], _WithOptions):  
     the record. `produce_batch` does not serialize, as in the base class.
     """
 
-    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:  # noqa: ANN401 - those of `AZAwareProducer`
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        conf: Mapping[str, Any] | None = None,
+        **options: Any,  # noqa: ANN401 - those of `AZAwareProducer`
+    ) -> None:
+        given = [one for one in (config, conf) if one is not None]
+        if len(given) != 1:
+            raise TypeError(f"{type(self).__name__}() takes one configuration: config or conf")
         self._options = options
-        super().__init__(dict(config))
+        super().__init__(dict(given[0]))
 
 
 class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
