@@ -249,7 +249,7 @@ class LeaderWatcher:
         topics = self._topics_due()
         before = {name: one.leaders for name, one in list(self._topics_in_use.partitioners.items())}
         within_s = self._topology.timeout_s
-        if len(topics) > _FEW:
+        if len(topics) > _FEW and self._topology.has_connection:
             self._read(partial(self._topology.leaders_of, topics, replicas=self._replicas), topics, within_s)
         else:
             for topic in sorted(topics):

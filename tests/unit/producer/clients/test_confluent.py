@@ -3,6 +3,7 @@
 import gc
 import logging
 import threading
+import time
 from collections import Counter
 from enum import Enum
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from producer import AZAwareProducer, PolicyError
+from producer import AZAwareProducer, PolicyError, RackWarning
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
@@ -183,6 +184,18 @@ def test_a_forgotten_producer_ends_the_sleep_of_its_thread(mock: MockCluster) ->
     del producer
     gc.collect()
     wait_until(lambda: not thread.is_alive())
+
+
+def test_the_mock_cluster_of_a_client_delays_no_record(recwarn: pytest.WarningsRecorder) -> None:
+    """Only this client reaches the brokers of `test.mock.num.brokers`, so no second one waits for their racks."""
+    settings = {"test.mock.num.brokers": 3, "client.rack": "az-a", "log_level": 0, "linger.ms": 1}
+    with AZAwareProducer(settings, metadata_timeout_s=30) as producer:
+        began = time.monotonic()
+        producer.produce(TOPIC, b"v")
+        assert time.monotonic() - began < 15
+        assert producer.flush(10) == 0
+        assert sum(one.records for one in producer.traffic().topics.values()) == 1
+    assert [one.message for one in recwarn if issubclass(one.category, RackWarning)] == []
 
 
 def test_it_works_as_a_context_manager(mock: MockCluster) -> None:
