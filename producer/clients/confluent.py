@@ -13,7 +13,7 @@ from itertools import groupby
 from logging import Logger
 from operator import index
 from types import ModuleType
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack, cast
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -38,6 +38,7 @@ from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
 from producer.clients.producer_options import ProducerOptions, split_options
 from producer.decisions.record_bytes import headers_length
+from producer.metadata_requests import Lister
 from producer.partitioning.produce_interpreted import Delivered
 from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -143,7 +144,11 @@ class AZAwareProducer(Producer):
         self._topology = topology = topology_of(config, options)
         drain = _drain_of(weakref.ref(self), self._reports)
         self._watcher = LeaderWatcher(
-            weakref.ref(self), self._topics_in_use, topology, refresh_s=options.get("refresh_s", REFRESH_S), drain=drain
+            _client_of(weakref.ref(self)),
+            self._topics_in_use,
+            topology,
+            refresh_s=options.get("refresh_s", REFRESH_S),
+            drain=drain,
         )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         extended = self._reports.with_default(config if logger is None else {**config, "logger": logger})
@@ -337,11 +342,20 @@ class AZAwareProducer(Producer):
         return super().__exit__(*exception)
 
 
+def _client_of(owner: "weakref.ref[AZAwareProducer]") -> Callable[[], Lister | None]:
+    def client() -> Lister | None:
+        producer = owner()
+        # Not the methods of an application's subclass, which may take other arguments or count their calls.
+        return None if producer is None else cast("Lister", super(AZAwareProducer, producer))
+
+    return client
+
+
 def _drain_of(owner: "weakref.ref[AZAwareProducer]", reports: DeliveryReports) -> Callable[[], bool]:
     def drain() -> bool:
         producer = owner() if reports.may_poll() else None
         if producer is not None:
-            producer.poll(0)
+            super(AZAwareProducer, producer).poll(0)
         return producer is not None
 
     return drain

@@ -186,6 +186,36 @@ def test_a_forgotten_producer_ends_the_sleep_of_its_thread(mock: MockCluster) ->
     wait_until(lambda: not thread.is_alive())
 
 
+class Renamed(AZAwareProducer):
+    """A subclass of an application, whose methods take other arguments than the base class's."""
+
+    def list_topics(self) -> Any:  # type: ignore[override]  # noqa: ANN401 - the point of the test
+        """Refuse, as the producer itself needs it never."""
+        raise NotImplementedError
+
+    def poll(self, timeout_s: float, why: str) -> int:  # type: ignore[override]  # as above
+        """Refuse, as `list_topics`."""
+        raise NotImplementedError(why)
+
+
+def test_a_subclass_may_change_the_methods_that_the_producer_needs_itself(mock: MockCluster) -> None:
+    """Its own readings and polls go to the base class, as the bare client's do not call a subclass either."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = Renamed(config(mock))
+    producer.produce(TOPIC, b"v")
+    assert producer._watcher._drain()
+    assert producer.flush(10) == 0
+    assert producer.traffic().local.records == 1
+    producer.close()
+
+
+@pytest.mark.parametrize("count", ["delivered", "queued"])
+def test_a_default_callback_that_cannot_be_called_is_refused_by_its_name(mock: MockCluster, count: str) -> None:
+    """By the client, however records are counted."""
+    with pytest.raises(KafkaException, match="on_delivery"):
+        AZAwareProducer(config(mock, on_delivery=5), count=count)
+
+
 def test_the_mock_cluster_of_a_client_delays_no_record(recwarn: pytest.WarningsRecorder) -> None:
     """Only this client reaches the brokers of `test.mock.num.brokers`, so no second one waits for their racks."""
     settings = {"test.mock.num.brokers": 3, "client.rack": "az-a", "log_level": 0, "linger.ms": 1}
