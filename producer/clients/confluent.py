@@ -311,7 +311,7 @@ class AZAwareProducer(Producer):
     def _count_uncommon(self, topic: str, partition: int, size: int) -> None:
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None or partition < 0:
-            self._topics_in_use.count_without_leaders(topic, size)
+            self._topics_in_use.count_without_leaders(topic, size, partition)
             if partition >= 0:
                 self._watcher.load_later(topic)
         else:
