@@ -168,8 +168,19 @@ def _checked(racks: Racks) -> dict[int, str | None]:
     return dict(racks)
 
 
+def _starts_mock(config: Mapping[str, Any]) -> bool:
+    try:
+        return int(config.get("test.mock.num.brokers") or 0) > 0
+    except (TypeError, ValueError):  # the client refuses it, and names it
+        return False
+
+
 class Topology:
     """Leaders and racks of one cluster; racks are read again if a leader's broker is unknown, and every 300 s.
+
+    Attributes:
+        has_connection: whether a second handle reaches the cluster: not the mock cluster that a client with
+            `test.mock.num.brokers` starts for itself. Its brokers have no racks, so none are read.
 
     Contract: thread-safe; every reading method may block for `timeout_s`.
     """
@@ -177,10 +188,11 @@ class Topology:
     def __init__(self, config: Mapping[str, Any], racks: Racks | None = None, timeout_s: float = 10.0) -> None:
         need_number("metadata_timeout_s", timeout_s, most=_TIMEOUT_AT_MOST_S)
         self._config = config
-        self._given = racks is not None
+        self.has_connection = not _starts_mock(config)
+        self._given = racks is not None or not self.has_connection
         self._racks: dict[int, str | None] = {} if racks is None else _checked(racks)
         self._racks_read = monotonic()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may call while this thread holds it
         self.timeout_s = timeout_s
 
     @property

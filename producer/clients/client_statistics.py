@@ -32,7 +32,7 @@ class Statistics:
         self._topics_in_use = topics_in_use
         self._watcher = watcher
         self._topology = topology
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may call while this thread holds it
         within_s = RACKS_WITHIN_S if topology.reads_racks else 0.0
         self._wire = WireBytesByZone(within_s=within_s)
         self._awaited = AwaitedRacks(within_s=within_s)

@@ -13,7 +13,7 @@ from itertools import groupby
 from logging import Logger
 from operator import index
 from types import ModuleType
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack, cast
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -26,15 +26,19 @@ from producer.clients.produce_batch import (
     Messages,
     are_valid,
     forget_errors,
+    full_queue,
     group,
     has_own_partition,
+    in_runs,
     is_misplaced,
+    longest_queue,
     size_of,
 )
 from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
 from producer.clients.producer_options import ProducerOptions, split_options
 from producer.decisions.record_bytes import headers_length
+from producer.metadata_requests import Lister
 from producer.partitioning.produce_interpreted import Delivered
 from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -107,6 +111,7 @@ class AZAwareProducer(Producer):
         "_deliveries",
         "_destinations",
         "_direct",
+        "_longest_queue",
         "_reports",
         "_statistics",
         "_topics_in_use",
@@ -139,10 +144,15 @@ class AZAwareProducer(Producer):
         self._topology = topology = topology_of(config, options)
         drain = _drain_of(weakref.ref(self), self._reports)
         self._watcher = LeaderWatcher(
-            weakref.ref(self), self._topics_in_use, topology, refresh_s=options.get("refresh_s", REFRESH_S), drain=drain
+            _client_of(weakref.ref(self)),
+            self._topics_in_use,
+            topology,
+            refresh_s=options.get("refresh_s", REFRESH_S),
+            drain=drain,
         )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         extended = self._reports.with_default(config if logger is None else {**config, "logger": logger})
+        self._longest_queue = longest_queue(config)
         self._direct = self._hot.DirectQueue(self)
         final = self._statistics.with_callbacks(extended)
         if counts_inside:
@@ -240,7 +250,9 @@ class AZAwareProducer(Producer):
         confluent-kafka (2.16.1) drops the headers of a message here, so they do not count.
 
         Returns:
-            Number of queued messages; the others have their error in `_error`.
+            Number of queued messages; the others have their error in `_error`. If the queue got full because of
+            `queue.buffering.max.messages`, the queued messages are the first ones of the list. If it got full because
+            of `queue.buffering.max.kbytes`, or other threads send at the same time, only `_error` names the others.
 
         Raises:
             TypeError, ValueError, NotImplementedError: the partition or a message is invalid; none was sent.
@@ -258,7 +270,17 @@ class AZAwareProducer(Producer):
         partitioner = self._topics_in_use.partitioners.get(topic)
         groups: dict[int, Messages] = {}
         group(partitioner, messages, self._topics_in_use.advance, groups)
-        sent = sum(self._send_batch(topic, batch, chosen, theirs) for chosen, batch in groups.items())
+        room = len(messages) if self._longest_queue is None else max(0, self._longest_queue - Producer.__len__(self))
+        sent, refused = 0, None
+        for chosen, batch in in_runs(messages, groups, room):
+            if refused is not None:  # a later message in the queue would not be expected there
+                for message in batch:
+                    message["_error"] = refused
+                continue
+            queued = self._send_batch(topic, batch, chosen, theirs)
+            sent += queued
+            if queued < len(batch) and len(messages) > room:
+                refused = full_queue(batch)
         misplaced = [message for message in messages if is_misplaced(message)] if partitioner is not None else []
         if misplaced:  # as in `_produce_refused`
             self._watcher.expect_changes()
@@ -289,7 +311,7 @@ class AZAwareProducer(Producer):
     def _count_uncommon(self, topic: str, partition: int, size: int) -> None:
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None or partition < 0:
-            self._topics_in_use.count_without_leaders(topic, size)
+            self._topics_in_use.count_without_leaders(topic, size, partition)
             if partition >= 0:
                 self._watcher.load_later(topic)
         else:
@@ -308,11 +330,11 @@ class AZAwareProducer(Producer):
         """Request that leaders are read again soon; returns immediately."""
         self._watcher.refresh_soon()
 
-    def close(self) -> bool:
-        """Stop watching the leaders and close, as the base class does."""
+    def close(self, *args: object, **kwargs: object) -> bool:
+        """Stop watching the leaders and close, as the base class does, which takes any arguments and ignores them."""
         self._watcher.close()
         self._direct.close()
-        return super().close()
+        return super().close(*args, **kwargs)
 
     def __exit__(self, *exception: object) -> bool | None:
         self._watcher.close()
@@ -320,11 +342,20 @@ class AZAwareProducer(Producer):
         return super().__exit__(*exception)
 
 
+def _client_of(owner: "weakref.ref[AZAwareProducer]") -> Callable[[], Lister | None]:
+    def client() -> Lister | None:
+        producer = owner()
+        # Not the methods of an application's subclass, which may take other arguments or count their calls.
+        return None if producer is None else cast("Lister", super(AZAwareProducer, producer))
+
+    return client
+
+
 def _drain_of(owner: "weakref.ref[AZAwareProducer]", reports: DeliveryReports) -> Callable[[], bool]:
     def drain() -> bool:
         producer = owner() if reports.may_poll() else None
         if producer is not None:
-            producer.poll(0)
+            super(AZAwareProducer, producer).poll(0)
         return producer is not None
 
     return drain

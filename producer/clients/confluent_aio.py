@@ -4,9 +4,11 @@ import asyncio
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
-from typing import Any, Unpack
+from time import monotonic
+from typing import Any, Final, Unpack
 
 from confluent_kafka import Producer
 from confluent_kafka.aio import AIOProducer
@@ -19,7 +21,7 @@ from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.produce_batch import Messages, forget_errors, is_unplaced, size_of
 from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
-from producer.clients.producer_options import ProducerOptions, split_options
+from producer.clients.producer_options import ProducerOptions, split_options, with_placed
 from producer.metadata_requests import Lister
 from producer.partitioning.produce_interpreted import Deliveries, Kind
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -34,11 +36,15 @@ except ImportError:  # built without a C compiler
 class AIOProducerOptions(ProducerOptions, total=False):
     """Keyword arguments of `AZAwareAIOProducer`: those of `AZAwareProducer`, and those of the base class."""
 
+    producer_conf: Mapping[str, Any]
     max_workers: int
     executor: Executor | None
     batch_size: int
     buffer_timeout: float
 
+
+_PLACED: Final = ("producer_conf", "max_workers", "executor", "batch_size", "buffer_timeout")
+"""The positional parameters of the base class."""
 
 _Queued = Callable[[str, Messages, int], None]
 """Gets messages that the client was asked to queue: topic, messages and partition."""
@@ -94,9 +100,9 @@ class _Turn:
 class AZAwareAIOProducer(AIOProducer):
     """A `confluent_kafka.aio.AIOProducer` whose records go to leaders in its own zone while the zone has leaders.
 
-    `config` is as for `AIOProducer` and is not changed; `client.rack` in it names the producer's zone. `more` are
-    `max_workers`, `executor`, `batch_size` and `buffer_timeout` of the base class; all others have the meaning of those
-    of `AZAwareProducer`.
+    `config` is as for `AIOProducer` and is not changed; `client.rack` in it names the producer's zone. It may also be
+    given as `producer_conf`, the base class's name. `max_workers`, `executor`, `batch_size` and `buffer_timeout` are
+    those of the base class, by place or by name; all others have the meaning of those of `AZAwareProducer`.
 
     Raises:
         PolicyError: a setting has a value that cannot work.
@@ -104,9 +110,18 @@ class AZAwareAIOProducer(AIOProducer):
     Contract: create and use it inside one running event loop, as the base class.
     """
 
-    def __init__(self, config: Mapping[str, Any], **more: Unpack[AIOProducerOptions]) -> None:
-        options, others = split_options(more)
-        policy = zone_policy(config, options)
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *placed: Any,  # noqa: ANN401 - the base class's parameters, in its order
+        **more: Unpack[AIOProducerOptions],
+    ) -> None:
+        named = with_placed(_PLACED, placed if config is None else (config, *placed), more)
+        if "producer_conf" not in named:
+            raise TypeError("the configuration is missing")
+        settings: Mapping[str, Any] = named.pop("producer_conf")
+        options, others = split_options(named)
+        policy = zone_policy(settings, options)
         deliveries = hot.Deliveries(policy.partitioner.empty_is_null)
         counts_inside = deliveries.is_possible and options.get("count") != "queued"
         self._futures_count = policy.counts_deliveries and not counts_inside
@@ -114,14 +129,14 @@ class AZAwareAIOProducer(AIOProducer):
         # A record gets its partition long before the client queues it, so partitioners count for their runs only.
         self._topics_in_use = TopicsInUse(replace(policy, counts_deliveries=True))
         self._waiting: dict[str, _Turn] = {}
-        self._topology = topology = topology_of(config, options)
+        self._topology = topology = topology_of(settings, options)
         own = weakref.ref(self)
         drain = _drain_of(own, asyncio.get_running_loop())
         self._watcher = LeaderWatcher(
             _client_of(own), self._topics_in_use, topology, refresh_s=options.get("refresh_s", REFRESH_S), drain=drain
         )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
-        final = self._statistics.with_callbacks(config, coroutines=True)
+        final = self._statistics.with_callbacks(settings, coroutines=True)
         if counts_inside:
             self._topics_in_use.count_by(deliveries)
             final["plugin.library.paths"] = deliveries.plugins(final.get("plugin.library.paths"))
@@ -226,8 +241,40 @@ class AZAwareAIOProducer(AIOProducer):
         await super().set_sasl_credentials(username, password)
         self._topology.set_sasl_credentials(username, password)
 
+    def __len__(self) -> int:
+        return super().__len__() + (0 if self._is_closed else self._waiting_calls())
+
+    def _waiting_calls(self) -> int:
+        """Count the calls of `produce` whose records the base class does not have yet."""
+        return sum(turn.calls for turn in self._waiting.values())
+
+    async def _hand_over(self) -> None:
+        """Wait until the base class has the records of all calls of `produce` so far."""
+        for turn in list(self._waiting.values()):
+            async with turn.lock:  # a lock of asyncio is taken in the order of the calls
+                pass
+
+    async def flush(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base class types it
+        """Send all records and wait for them, as the base class does; also those that wait for a topic's leaders."""
+        given = args[0] if args else kwargs.pop("timeout", None)
+        if not isinstance(given, int | float) or given < 0:
+            await self._hand_over()
+            return await super().flush(*(args or (() if given is None else (given,))), **kwargs)
+        until = monotonic() + given
+        with suppress(TimeoutError):
+            async with asyncio.timeout(given):
+                await self._hand_over()
+        left = await super().flush(max(0.0, until - monotonic()), *args[1:], **kwargs)
+        return left + self._waiting_calls()
+
+    async def purge(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base class types it
+        """Remove records from the queues, as the base class does; also those that wait for a topic's leaders."""
+        await self._hand_over()
+        return await super().purge(*args, **kwargs)
+
     async def close(self) -> None:
         """Stop watching the leaders and close, as the base class does."""
+        await self._hand_over()
         await asyncio.to_thread(self._watcher.close)
         await super().close()
 

@@ -44,7 +44,8 @@ class DeliveryReports:
             )
         self._default = config.get("on_delivery")
         self._given |= any(callable(value) or isinstance(value, Logger) for value in config.values())
-        return {**config, "on_delivery": self._counting(self._default)} if self._counts else config
+        is_valid = self._default is None or callable(self._default)  # else the client refuses it, and names it
+        return {**config, "on_delivery": self._counting(self._default)} if self._counts and is_valid else config
 
     def before(self, callback: Delivered | None, headers: object = None, *, explicit: bool = False) -> Delivered | None:
         """Return the callback for the client in place of the application's.

@@ -11,6 +11,8 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from producer.clients.call_apart import call_apart
+from producer.clients.wake_up import WakeUp
 from producer.decisions.leader_locality import Leaders, Replicas
 from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError, PollWarning, RackWarning
@@ -87,12 +89,13 @@ class LeaderWatcher:
         self._unchanged = 0
         self._changes_until = -inf
         self._spent_s = 0.0
+        self._apart_s = 0.0
         self._due_at: float | None = None
-        self._wake = threading.Event()
+        self._wake = WakeUp()
         self._closed = False
         self._warned = False
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._using_client = threading.RLock()
         self._loading = threading.RLock()
 
@@ -104,6 +107,7 @@ class LeaderWatcher:
         """Read the leaders of a topic for the first time; returns without a partitioner if they are not available."""
         if not _is_name(topic) or topic in self._missing:  # the client refuses it, and names it
             return
+        topic = str.__str__(topic)  # a `StrEnum` is a name, too; compiled code and the client's answers have plain ones
         with self._loading:
             if not self.must_load(topic):  # another thread has read it meanwhile
                 return
@@ -119,7 +123,7 @@ class LeaderWatcher:
     def load_later(self, topic: str) -> None:
         """Let the thread read the leaders of a topic whose partitions the application chooses, to count by zone."""
         if topic not in self._later and self.must_load(topic):
-            self._later.add(topic)
+            self._later.add(str.__str__(topic))  # as in `load`
             self._unchanged = 0
             self._wake.set()
             self._start()
@@ -131,11 +135,21 @@ class LeaderWatcher:
         if client is not None and asked:
             lists = bool(self._topics_in_use.partitioners) and self._listed_at == -inf
             question = None if lists else topic
-            ask = partial(read_leaders, client, question, replicas=self._replicas)
-            answered = self._read(ask, {topic}, left_s, lists=lists, blocks=True)
+            answered = self._read(partial(self._ask_apart, client, question), {topic}, left_s, lists=lists, blocks=True)
             self._blocked_s = 0.0 if answered else self._blocked_s + monotonic() - began
         if topic not in self._topics_in_use.partitioners:
             self._missing.add(topic)
+
+    def _ask_apart(self, client: Lister, topic: str | None, timeout_s: float) -> Mapping[str, tuple[int | None, ...]]:
+        """As `read_leaders`, also inside a callback, which may send the first record to a dead-letter topic."""
+
+        def ask() -> Mapping[str, tuple[int | None, ...]]:
+            cpu = thread_time()
+            found = read_leaders(client, topic, timeout_s, replicas=self._replicas)
+            self._apart_s = thread_time() - cpu
+            return found
+
+        return call_apart(ask)
 
     def refresh_soon(self) -> None:
         """Request a reading of all topics in use; returns immediately."""
@@ -191,15 +205,19 @@ class LeaderWatcher:
         with self._using_client:
             pass
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread is not threading.current_thread() and thread.is_alive():
             thread.join(_SLICE_S)  # it may wait for an answer over a connection of its own
 
     def _start(self) -> None:
+        if self._thread is not None:
+            return
+        arguments = _waking_at_end(self, self._wake), self._wake
+        thread = threading.Thread(target=_run, args=arguments, name="azimuth-leaders", daemon=True)
         with self._lock:
+            # No call between the check and the assignment: there a signal handler could start another thread.
             if self._thread is None and not self._closed:
-                arguments = _waking_at_end(self, self._wake), self._wake
-                self._thread = threading.Thread(target=_run, args=arguments, name="azimuth-leaders", daemon=True)
-                self._thread.start()
+                self._thread = thread
+                thread.start()
 
     def _without_leaders(self) -> set[str]:
         """Return the topics that the thread is to read for the first time."""
@@ -231,7 +249,7 @@ class LeaderWatcher:
         topics = self._topics_due()
         before = {name: one.leaders for name, one in list(self._topics_in_use.partitioners.items())}
         within_s = self._topology.timeout_s
-        if len(topics) > _FEW:
+        if len(topics) > _FEW and self._topology.has_connection:
             self._read(partial(self._topology.leaders_of, topics, replicas=self._replicas), topics, within_s)
         else:
             for topic in sorted(topics):
@@ -272,6 +290,7 @@ class LeaderWatcher:
         If a first record waits for it (`blocks`), racks that could not be read are left to the thread.
         """
         began, cpu = monotonic(), thread_time()
+        self._apart_s = 0.0
         try:
             found = ask(timeout_s)
         except MetadataError as error:
@@ -286,7 +305,7 @@ class LeaderWatcher:
         for name in {*self._topics_in_use.partitioners, *wanted} & found.keys():
             self._use(name, found[name], now)
             self._missing.discard(name)
-        self._spent_s = thread_time() - cpu
+        self._spent_s = thread_time() - cpu + self._apart_s
         return True
 
     def _use(self, topic: str, leaders: Leaders, now: float) -> None:
@@ -346,12 +365,12 @@ def _is_name(topic: object) -> bool:
     return True
 
 
-def _waking_at_end(watcher: LeaderWatcher, wake: threading.Event) -> "weakref.ref[LeaderWatcher]":
+def _waking_at_end(watcher: LeaderWatcher, wake: WakeUp) -> "weakref.ref[LeaderWatcher]":
     """Return a reference that ends the thread's sleep when the producer, the watcher's only owner, is forgotten."""
     return weakref.ref(watcher, lambda _: wake.set())
 
 
-def _run(owner: "weakref.ref[LeaderWatcher]", wake: threading.Event) -> None:
+def _run(owner: "weakref.ref[LeaderWatcher]", wake: WakeUp) -> None:
     wait_s = 0.0
     while True:
         watcher = owner()
@@ -360,7 +379,6 @@ def _run(owner: "weakref.ref[LeaderWatcher]", wake: threading.Event) -> None:
         wait_s = watcher.wait_s()
         del watcher
         wake.wait(wait_s)
-        wake.clear()
         watcher = owner()
         if watcher is None or not _still_reads(watcher):
             return

@@ -4,8 +4,9 @@ confluent-kafka's `produce_batch` (2.16.1) ignores the partition of a message an
 messages are first grouped by partition, and keep their order within a group.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
 
 from confluent_kafka import KafkaError
 
@@ -16,6 +17,7 @@ from producer.partitioning.topic_partitioner import TopicPartitioner
 
 Messages = list[dict[str, Any]]
 Switch = Callable[[str, Destinations], None]
+_ROOM: Final = 100_000  # librdkafka's default of `queue.buffering.max.messages`
 
 
 def are_valid(messages: object) -> bool:
@@ -79,6 +81,44 @@ def group(
             if destinations.unkeyed.of(partition).bytes + run >= destinations.switch_at:
                 switch(partitioner.topic, destinations)
                 run = 0
+
+
+def longest_queue(config: Mapping[str, Any]) -> int | None:
+    """Return the number of records that the client's queue holds; None if there is no such limit."""
+    try:
+        return int(config.get("queue.buffering.max.messages", _ROOM)) or None
+    except (TypeError, ValueError):  # the client refuses it, and names it
+        return _ROOM
+
+
+def in_runs(messages: Messages, groups: Mapping[int, Messages], room: int) -> Iterator[tuple[int, Messages]]:
+    """Return the messages in an order in which the client queues the first ones of the list if its queue gets full.
+
+    Args:
+        messages: those of one call.
+        groups: the same messages by partition.
+        room: number of messages that surely fit into the queue.
+
+    Returns:
+        Partition and messages of each call of the client: the first `room` messages by partition, then the others in
+        the order of the list.
+    """
+    if len(messages) <= room:
+        yield from groups.items()
+        return
+    places = {id(message): partition for partition, batch in groups.items() for message in batch}
+    fitting: dict[int, Messages] = {}
+    for message in messages[:room]:
+        fitting.setdefault(places[id(message)], []).append(message)
+    yield from fitting.items()
+    for partition, run in groupby(messages[room:], lambda one: places[id(one)]):
+        yield partition, list(run)
+
+
+def full_queue(messages: Messages) -> KafkaError | None:
+    """Return the error of the first message that found no room in the client's queue; None if there is none."""
+    errors = (message["_error"] for message in messages if "_error" in message)
+    return next((error for error in errors if error.code() == KafkaError._QUEUE_FULL), None)  # noqa: SLF001 - its constant
 
 
 def forget_errors(messages: Messages) -> None:

@@ -1,6 +1,6 @@
 """The settings that the producers for confluent-kafka share, listed once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, TypedDict
 
@@ -42,6 +42,20 @@ def split_options(given: Mapping[str, Any]) -> tuple[ProducerOptions, dict[str, 
             _refuse_misspelt(name)
             others[name] = value
     return options, others
+
+
+def with_placed(names: Sequence[str], placed: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments with the positional ones, which get their names.
+
+    Raises:
+        TypeError: there are more than names, or one is given twice.
+    """
+    if len(placed) > len(names):
+        raise TypeError(f"takes at most {len(names)} positional arguments: {', '.join(names)}")
+    given = dict(zip(names, placed, strict=False))
+    if twice := sorted(given.keys() & named.keys()):
+        raise TypeError(f"got multiple values for argument {twice[0]!r}")
+    return {**given, **named}
 
 
 def _refuse_misspelt(name: str) -> None:

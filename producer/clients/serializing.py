@@ -41,6 +41,7 @@ class AZAwareSerializingProducer(SerializingProducer[Any, Any], _WithOptions):  
     Args:
         config: as for `SerializingProducer`: `key.serializer` and `value.serializer`, callables of the object and a
             `SerializationContext`; the other properties are those of the client.
+        conf: the same under the base class's name, in place of `config`.
         options: the settings of `AZAwareProducer`, such as `keys` and `fallback`.
 
     Contract: the serialized key decides the partition. `produce` takes the key before the value, as in the base class.
@@ -48,9 +49,18 @@ class AZAwareSerializingProducer(SerializingProducer[Any, Any], _WithOptions):  
     the record. `produce_batch` does not serialize, as in the base class.
     """
 
-    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:  # noqa: ANN401 - those of `AZAwareProducer`
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        conf: Mapping[str, Any] | None = None,
+        **options: Any,  # noqa: ANN401 - those of `AZAwareProducer`
+    ) -> None:
+        given = [one for one in (config, conf) if one is not None]
+        if len(given) != 1:
+            raise TypeError(f"{type(self).__name__}() takes one configuration: config or conf")
         self._options = options
-        super().__init__(dict(config))
+        super().__init__(dict(given[0]))
 
 
 class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
@@ -73,6 +83,7 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
             raise ValueError(f"{built[0]}.builder: await its build first, and give the serializer as {built[0]}")
         self._serializers: tuple[Serializer | None, ...] = tuple(config.get(name) for name in _SERIALIZERS)
         self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._calls = 0
         super().__init__({name: value for name, value in config.items() if name not in _SERIALIZERS}, **options)
 
     async def produce(  # type: ignore[override]  # noqa: PLR0913, PLR0917 -- the arguments of `SerializingProducer`
@@ -100,12 +111,33 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
         kwargs |= {"partition": partition} if partition != -1 else {}
         kwargs |= {"timestamp": timestamp} if timestamp != 0 else {}
         kwargs |= {"headers": headers} if headers is not None else {}
+        self._calls += 1
+        try:
+            return await self._produce_in_order(topic, key, value, kwargs)
+        finally:
+            self._calls -= 1
+
+    async def _produce_in_order(
+        self,
+        topic: str,
+        key: Any,  # noqa: ANN401 - what the serializer takes
+        value: Any,  # noqa: ANN401 - as key
+        more: dict[str, Any],
+    ) -> "asyncio.Future[Any]":
         async with self._order[topic]:
-            context = SerializationContext(topic, MessageField.KEY, headers)
+            context = SerializationContext(topic, MessageField.KEY, more.get("headers"))
             key = await _serialized(self._serializers[0], key, context, KeySerializationError)
             context.field = MessageField.VALUE
             value = await _serialized(self._serializers[1], value, context, ValueSerializationError)
-            return await super().produce(topic, value, key, **kwargs)
+            return await super().produce(topic, value, key, **more)
+
+    def _waiting_calls(self) -> int:
+        return self._calls
+
+    async def _hand_over(self) -> None:
+        for lock in list(self._order.values()):
+            async with lock:  # as in the base class; each call keeps it until its record is handed over
+                pass
 
 
 async def _serialized(

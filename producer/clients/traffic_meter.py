@@ -34,7 +34,7 @@ class TrafficMeter:
     def __init__(self, config: Mapping[str, Any], *, racks: Racks | None = None, timeout_s: float = 10.0) -> None:
         self._rack = config.get("client.rack")
         self._topology = Topology(config, racks, timeout_s)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may call while this thread holds it
         self._counts: dict[tuple[str, int], Count] = {}
         self._zones: dict[str, tuple[str | None, ...]] = {}
         self._copies: dict[str, tuple[int, ...]] = {}

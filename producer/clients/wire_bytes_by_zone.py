@@ -51,7 +51,7 @@ class WireBytesByZone:
         self._read: dict[int, int] = {}
         self._held: dict[int, int] = {}
         self._zones: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may call while this thread holds it
 
     def by_zone(self) -> dict[str, int]:
         """Return the bytes of each zone so far, without those that are held back."""

@@ -42,7 +42,7 @@ class KnownKeys:
         self._records = records
         self._start = records()
         self._partitions: dict[bytes, int] = {}
-        self._changing = threading.Lock()
+        self._changing = threading.RLock()  # a signal handler may call while this thread holds it
         self.get = self._partitions.get
         self.pays = True
 

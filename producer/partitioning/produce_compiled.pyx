@@ -322,10 +322,10 @@ cdef class Destinations:
         new.handle = self.handle
         return new
 
-    cdef int connect(self, DirectQueue queue, str topic) except -1:
-        """Find the topic's handle, once for each destinations."""
+    cdef int connect(self, DirectQueue queue, topic) except -1:
+        """Find the topic's handle, once for each destinations; the topic may be of a subclass of `str`."""
         self.queue = queue
-        self.handle = queue.open_topic(topic) if queue.client is not NULL else NULL
+        self.handle = queue.open_topic(str.__str__(topic)) if queue.client is not NULL else NULL
         return 0
 
     def is_full(self):

@@ -38,6 +38,12 @@ WEIGHTS: Final = tuple(size * BYTE + EMPTY for size in range(1 << 12))
 take the longer way."""
 
 
+def unpacked(packed: int) -> Count:
+    """Return the records and bytes of a packed number, as in `PartitionCounts`."""
+    size, records = divmod(packed, BYTE)
+    return Count(records, size)
+
+
 class PartitionCounts:
     """Records and bytes per partition.
 
@@ -64,8 +70,7 @@ class PartitionCounts:
 
     def of(self, partition: int) -> Count:
         """Return the count of one partition."""
-        size, records = divmod(self.packed[partition], BYTE)
-        return Count(records, size)
+        return unpacked(self.packed[partition])
 
     def records(self) -> int:
         """Return the records of all partitions."""

@@ -7,7 +7,7 @@ Contract:
   stored separately.
 """
 
-import threading
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -29,7 +29,7 @@ from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.rendezvous_slots import Table, packed_table
 from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import RECORD_OVERHEAD, Chance, pick, queue_weights
-from producer.partitioning.produce_interpreted import Destinations, Kind
+from producer.partitioning.produce_interpreted import BYTE, Destinations, Kind, unpacked
 from producer.partitioning.stored_or_drawn_slots import slot_table
 from producer.traffic_cost import Count, Flow
 
@@ -42,7 +42,7 @@ class TopicPartitioner:
 
     Attributes:
         destinations: partitions of records with and without a key, and the counts of both.
-        explicit: per partition, the records whose partition the caller chose; filled as needed.
+        explicit: per partition, the records whose partition the caller chose, packed as in `PartitionCounts`.
         in_use: the locality in use.
         replicated: bytes of the attributed records times their copies in other zones; None if replicas are unknown.
     """
@@ -52,7 +52,6 @@ class TopicPartitioner:
         "_chance",
         "_choose",
         "_copies",
-        "_counting",
         "_empty_records",
         "_flows",
         "_policy",
@@ -78,7 +77,7 @@ class TopicPartitioner:
         self.leaders: tuple[int | None, ...] = ()
         self.zones: tuple[str | None, ...] = ()
         self.in_use: LocalityInUse | None = None
-        self.explicit: dict[int, Count] = {}
+        self.explicit: defaultdict[int, int] = defaultdict(int)
         self.destinations = destinations((), destinations.counts(), -1, destinations.counts(), 0)
         self._policy = policy
         self._chance = chance
@@ -93,7 +92,6 @@ class TopicPartitioner:
         self._empty_records = 0
         self._before: Sequence[int] = ()
         self._seen: dict[str, dict[int, Count]] = {"unkeyed": {}, "keyed": {}, "explicit": {}}
-        self._counting = threading.Lock()
         self._flows: dict[tuple[str | None, Reason], Count] = {}
 
     @property
@@ -255,8 +253,8 @@ class TopicPartitioner:
 
     def count_explicit(self, partition: int, size: int, records: int = 1) -> None:
         """Count records whose partition the caller chose; the partition need not exist."""
-        with self._counting:
-            self.explicit[partition] = self.explicit.get(partition, Count()).plus(Count(records, size))
+        # One number and no call between read and write, as in `produce`: no lock, so a signal handler may count too.
+        self.explicit[partition] += size * BYTE + records
 
     def attribute(self) -> None:
         """Attribute the records since the last call to the current zones and reasons."""
@@ -266,7 +264,8 @@ class TopicPartitioner:
             self._book(partition, self._reason("unkeyed", partition), new)
         for partition, new in self._fresh("keyed", enumerate(map(self.destinations.keyed.of, self._partitions()))):
             self._book(partition, self._reason("keyed", partition), new)
-        for partition, new in self._fresh("explicit", list(self.explicit.items())):
+        explicit = [(partition, unpacked(packed)) for partition, packed in list(self.explicit.items())]
+        for partition, new in self._fresh("explicit", explicit):
             self._book(partition, Reason.EXPLICIT, new)
 
     def book_delivered(self, partition: int, kind: Kind, count: Count, *, first: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from time import monotonic
@@ -11,7 +12,7 @@ from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.rack_warning import rack_problem
 from producer.decisions.sticky import Chance, chance
 from producer.errors import RackWarning
-from producer.partitioning.produce_interpreted import Deliveries, Destinations, Kind
+from producer.partitioning.produce_interpreted import BYTE, Deliveries, Destinations, Kind, unpacked
 from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.traffic_cost import Count, Flow, Traffic, summarise
 
@@ -37,6 +38,7 @@ class TopicsInUse:
         self._lock = threading.RLock()
         self._warned = False
         self._without_leaders: dict[str, Count] = {}
+        self._early: dict[str, defaultdict[tuple[int, Kind], int]] = {}
         self._deliveries: Deliveries | None = None
         self._started = monotonic()
 
@@ -71,7 +73,9 @@ class TopicsInUse:
             self.racks_seen.update(rack for rack in racks.values() if rack)
             if partitioner is None:
                 self.partitioners[topic] = known
-                self._take_deliveries(topic, first=True)  # the zone of these leaders is better than "unknown"
+                # The zone of these leaders is better than "unknown".
+                self._take_deliveries(topic, first=True)
+                self._book_early(topic, known)
             self._publish(known)
         self._warn_of_racks(bool(racks))
         return known
@@ -112,12 +116,45 @@ class TopicsInUse:
             if partitioner is not None:
                 partitioner.set_queues(queues)
 
-    def count_without_leaders(self, topic: str, size: int) -> None:
-        """Count a record that was sent before the topic's leaders were known."""
-        if not self.policy.counts_deliveries:
-            self._book_without_leaders(topic, Count(1, size))
+    def count_without_leaders(self, topic: str, size: int, partition: int = -1) -> None:
+        """Count a record that was sent before the topic's leaders were known.
+
+        Args:
+            topic: its name.
+            size: bytes of the record.
+            partition: the application's choice; negative if librdkafka chooses.
+        """
+        if self.policy.counts_deliveries:
+            return
+        with self._lock:
+            partitioner = self.partitioners.get(topic)
+            if partition < 0:
+                self._book_without_leaders(topic, Count(1, size))
+            elif partitioner is None:
+                self._count_early(topic, partition, "explicit", Count(1, size))
+            else:  # another thread has read the leaders meanwhile
+                partitioner.count_explicit(partition, size)
+
+    def _count_early(self, topic: str, partition: int, kind: Kind, count: Count) -> None:
+        """Count records of a partition for the zone that the first reading of leaders finds, unless `traffic` is first.
+
+        Figures never fall, so a record that was once reported for an unknown zone stays there.
+        """
+        early = self._early.setdefault(str.__str__(topic), defaultdict(int))
+        early[partition, kind] += count.bytes * BYTE + count.records
+
+    def _book_early(self, topic: str, partitioner: TopicPartitioner | None) -> None:
+        for (partition, kind), packed in self._early.pop(topic, {}).items():
+            count = unpacked(packed)
+            if partitioner is None:
+                self._book_without_leaders(topic, count)
+            elif self.policy.counts_deliveries:
+                partitioner.book_delivered(partition, kind, count, first=True)
+            else:
+                partitioner.count_explicit(partition, count.bytes, count.records)
 
     def _book_without_leaders(self, topic: str, count: Count) -> None:
+        topic = str.__str__(topic)  # a key of `traffic`: a member of a `StrEnum` may print as something else
         with self._lock:
             self._without_leaders[topic] = self._without_leaders.get(topic, Count()).plus(count)
 
@@ -133,8 +170,10 @@ class TopicsInUse:
         """
         with self._lock:
             partitioner = self.partitioners.get(topic)
-            if partitioner is None or partition < 0:
+            if partition < 0:
                 self._book_without_leaders(topic, count)
+            elif partitioner is None:
+                self._count_early(topic, partition, kind, count)
             else:
                 partitioner.book_delivered(partition, kind, count, first=first)
 
@@ -160,6 +199,8 @@ class TopicsInUse:
         with self._lock:
             for topic in self._deliveries.topics() if self._deliveries else ():
                 self._take_deliveries(topic)
+            for topic in list(self._early):
+                self._book_early(topic, None)
             replicated = None
             flows = [Flow(topic, None, Reason.NO_METADATA, count) for topic, count in self._without_leaders.items()]
             for partitioner in self.partitioners.values():

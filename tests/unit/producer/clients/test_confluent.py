@@ -3,12 +3,15 @@
 import gc
 import logging
 import threading
+import time
+from collections import Counter
+from enum import Enum
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from producer import AZAwareProducer, PolicyError
+from producer import AZAwareProducer, PolicyError, RackWarning
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
@@ -126,6 +129,36 @@ def test_threads_share_a_producer_without_losing_a_count(mock: MockCluster) -> N
     producer.close()
 
 
+class Topic(str, Enum):  # noqa: UP042 - `str` of a `StrEnum` is its value
+    """Names of topics; `str` of a member is not its value."""
+
+    FLIGHTS = TOPIC
+    WEATHER = "weather"
+
+
+def test_a_topic_may_be_a_member_of_an_enumeration_of_texts(mock: MockCluster) -> None:
+    """As with the bare client, for each way to send, for a first and a second topic, and after a leader moved."""
+    producer = AZAwareProducer(config(mock))
+    for name in Topic:
+        mock.create(name.value, [1, 2, 3])
+        producer.produce(name, b"v", partition=0)
+        producer.produce(name, b"v")
+        producer.produce(name, "v", "k", on_delivery=lambda *_: None)
+        assert producer.produce_batch(name, [{"value": b"v"}]) == 1
+    mock.lead(TOPIC, [2, 3, 1])
+    destinations = producer._destinations[TOPIC]
+    producer.refresh_leaders()
+    wait_until(lambda: producer._destinations[TOPIC] is not destinations)
+    producer.produce(Topic.FLIGHTS, b"v")
+    assert producer.flush(10) == 0
+    counted = Counter[str]()
+    for (topic, _), count in producer.traffic().topics.items():
+        assert type(topic) is str
+        counted[topic] += count.records
+    assert counted == {TOPIC: 5, "weather": 4}
+    producer.close()
+
+
 def test_a_forgotten_producer_ends_its_thread(mock: MockCluster) -> None:
     """No close, no leak: the watching thread holds no reference to the producer."""
     mock.create(TOPIC, [1])
@@ -151,6 +184,48 @@ def test_a_forgotten_producer_ends_the_sleep_of_its_thread(mock: MockCluster) ->
     del producer
     gc.collect()
     wait_until(lambda: not thread.is_alive())
+
+
+class Renamed(AZAwareProducer):
+    """A subclass of an application, whose methods take other arguments than the base class's."""
+
+    def list_topics(self) -> Any:  # type: ignore[override]  # noqa: ANN401 - the point of the test
+        """Refuse, as the producer itself needs it never."""
+        raise NotImplementedError
+
+    def poll(self, timeout_s: float, why: str) -> int:  # type: ignore[override]  # as above
+        """Refuse, as `list_topics`."""
+        raise NotImplementedError(why)
+
+
+def test_a_subclass_may_change_the_methods_that_the_producer_needs_itself(mock: MockCluster) -> None:
+    """Its own readings and polls go to the base class, as the bare client's do not call a subclass either."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = Renamed(config(mock))
+    producer.produce(TOPIC, b"v")
+    assert producer._watcher._drain()
+    assert producer.flush(10) == 0
+    assert producer.traffic().local.records == 1
+    producer.close()
+
+
+@pytest.mark.parametrize("count", ["delivered", "queued"])
+def test_a_default_callback_that_cannot_be_called_is_refused_by_its_name(mock: MockCluster, count: str) -> None:
+    """By the client, however records are counted."""
+    with pytest.raises(KafkaException, match="on_delivery"):
+        AZAwareProducer(config(mock, on_delivery=5), count=count)
+
+
+def test_the_mock_cluster_of_a_client_delays_no_record(recwarn: pytest.WarningsRecorder) -> None:
+    """Only this client reaches the brokers of `test.mock.num.brokers`, so no second one waits for their racks."""
+    settings = {"test.mock.num.brokers": 3, "client.rack": "az-a", "log_level": 0, "linger.ms": 1}
+    with AZAwareProducer(settings, metadata_timeout_s=30) as producer:
+        began = time.monotonic()
+        producer.produce(TOPIC, b"v")
+        assert time.monotonic() - began < 15
+        assert producer.flush(10) == 0
+        assert sum(one.records for one in producer.traffic().topics.values()) == 1
+    assert [one.message for one in recwarn if issubclass(one.category, RackWarning)] == []
 
 
 def test_it_works_as_a_context_manager(mock: MockCluster) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from producer import AZAwareAIOProducer, Count, Reason
+from producer import AZAwareAIOProducer, AZAwareAIOSerializingProducer, Count, Reason
 from producer.clients import leader_watcher
 from producer.metadata_requests import Lister, read_leaders
 from producer.testing import MockCluster
@@ -125,6 +125,56 @@ def test_concurrent_calls_read_a_new_topic_once(mock: MockCluster, monkeypatch: 
 
     assert asyncio.run(asyncio.wait_for(run(), 60)) == (50, 50)
     assert asked == [TOPIC]
+
+
+@pytest.mark.parametrize("serializing", [False, True], ids=["plain", "serializing"])
+@pytest.mark.parametrize("how", ["flush", "flush in time", "close"])
+def test_records_that_wait_for_the_first_leaders_are_sent_before_the_end(
+    mock: MockCluster, how: str, *, serializing: bool
+) -> None:
+    """As with the base class, `flush` and `close` wait for the records of all calls before them."""
+    mock.create(TOPIC, [1, 2, 3])
+    kind = AZAwareAIOSerializingProducer if serializing else AZAwareAIOProducer
+
+    async def run() -> tuple[int, int, int]:
+        producer = kind(config(mock))
+        calls = [asyncio.ensure_future(producer.produce(TOPIC, value=b"v")) for _ in range(5)]
+        await asyncio.sleep(0)
+        waiting = len(producer)
+        left = await (producer.close() if how == "close" else producer.flush(*([30] if how == "flush in time" else [])))
+        done = sum(call.done() and call.result().done() for call in calls)
+        if how != "close":  # the base class closes once
+            await producer.close()
+        return waiting, left or 0, done
+
+    assert asyncio.run(asyncio.wait_for(run(), 60)) == (5, 0, 5)
+
+
+def test_a_flush_in_time_counts_records_that_wait_for_leaders(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It returns after its timeout, with the number of records that were not sent."""
+    mock.create(TOPIC, [1, 2, 3])
+    go = threading.Event()
+
+    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+        assert go.wait(60)
+        return read_leaders(*arguments, **more)
+
+    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+
+    async def run() -> tuple[int, int]:
+        producer = AZAwareAIOProducer(config(mock))
+        calls = [asyncio.ensure_future(producer.produce(TOPIC, b"v")) for _ in range(5)]
+        await asyncio.sleep(0)
+        early = await producer.flush(timeout=0.01)
+        go.set()
+        late = await producer.flush()
+        await asyncio.gather(*calls)
+        await producer.close()
+        return early, late
+
+    assert asyncio.run(asyncio.wait_for(run(), 60)) == (5, 0)
 
 
 def test_a_cancelled_call_holds_up_no_other(mock: MockCluster) -> None:

@@ -1,10 +1,13 @@
 """The counts of `AZAwareProducer`, on librdkafka's mock cluster."""
 
+import threading
 from typing import Any
 
 import pytest
 
 from producer import AZAwareProducer
+from producer.clients import leader_watcher
+from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, config
 from tests.waiting import wait_until
@@ -98,4 +101,32 @@ def test_headers_weigh_as_the_client_sends_them(mock: MockCluster) -> None:
     producer.produce(TOPIC, b"v", headers=[(10, b"12"), ("a", b"345")])
     assert producer.flush(10) == 0
     assert producer.traffic().local.bytes == 1 + 4 + 4
+    producer.close()
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["not asked before", "asked before"])
+@pytest.mark.parametrize("count", ["delivered", "queued"])
+def test_records_before_the_first_leaders_count_for_their_zone(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, count: str, *, asked: bool
+) -> None:
+    """Records with an explicit partition do not wait for leaders; figures that were already reported never fall."""
+    mock.create(TOPIC, [1, 2, 3])
+    may_read = threading.Event()
+
+    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+        assert may_read.wait(60)
+        return read_leaders(*arguments, **more)
+
+    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+    producer = AZAwareProducer(config(mock), count=count)
+    for number in range(30):
+        producer.produce(TOPIC, b"v", partition=number % 3)
+    assert producer.produce_batch(TOPIC, [{"value": b"v", "partition": 1}]) == 1
+    assert producer.flush(20) == 0
+    if asked:
+        assert producer.traffic().unknown == (31, 31)
+    may_read.set()
+    wait_until(lambda: TOPIC in producer._topics_in_use.partitioners)
+    zones = {zone: count.records for zone, count in producer.traffic().zones.items() if count.records}
+    assert zones == ({"unknown": 31} if asked else {"az-a": 10, "az-b": 11, "az-c": 10})
     producer.close()

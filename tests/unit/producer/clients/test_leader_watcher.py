@@ -48,7 +48,7 @@ def test_only_the_first_record_of_a_topic_waits_for_a_cluster_that_is_away() -> 
         watcher.load("flights")
     watcher.close()
     assert len(client.waited) >= 20
-    assert client.waited.count(threading.current_thread()) == 1
+    assert sum(thread.name != "azimuth-leaders" for thread in client.waited) == 1
 
 
 class Large:
@@ -83,7 +83,7 @@ class Cluster:
         """Answer for one topic, or for all; a cluster that does not answer takes the time that it is given."""
         self.asked.append(topic)
         if not self.answers:
-            if threading.current_thread() is threading.main_thread():
+            if threading.current_thread().name != "azimuth-leaders":
                 self.allowed_s.append(timeout)
             time.sleep(timeout)
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))

@@ -97,6 +97,33 @@ def test_messages_of_a_batch_that_found_no_room_are_counted_when_they_are_sent_a
     producer.close()
 
 
+@pytest.mark.usefixtures("hot")
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_full_queue_takes_the_first_messages_of_a_batch(mock: MockCluster, *, keyed: bool) -> None:
+    """As with the bare client, a caller may send the messages behind the returned number again, and loses none."""
+    mock.create(TOPIC, [1, 2, 3] * 2)
+    producer = AZAwareProducer(config(mock, **{"queue.buffering.max.messages": 50, "linger.ms": 20}), batch_bytes=16)
+    producer.produce(TOPIC, b"first")
+    assert producer.flush(10) == 0
+    seen = []
+    key = "key-%d" if keyed else None
+    messages: list[dict[str, Any]] = [{"value": b"%d" % n, "key": key and key % n} for n in range(200)]
+    rest = messages
+    while rest:
+        queued = producer.produce_batch(
+            TOPIC, rest, on_delivery=lambda _, record: seen.append(int(record.value() or b""))
+        )
+        refused = [message["_error"].code() for message in rest[queued:]]
+        assert refused == [KafkaError._QUEUE_FULL] * len(refused)
+        assert all("_error" not in message for message in rest[:queued])
+        rest = rest[queued:]
+        producer.poll(0.05)
+    assert producer.flush(10) == 0
+    assert sorted(seen) == list(range(200))
+    assert sum(one.records for one in producer.traffic().topics.values()) == 201
+    producer.close()
+
+
 def test_what_the_client_refuses_is_not_counted(mock: MockCluster) -> None:
     """A partition out of range, a value or a key that is no bytes, a full queue: the base class's errors."""
     mock.create(TOPIC, [1, 2, 3])

@@ -1,12 +1,13 @@
-"""A wrong argument of the producer names the right one."""
+"""A wrong argument of the producer names the right one; those of the bare classes are taken."""
 
+import asyncio
 from typing import Any
 
 import numpy as np
 import pytest
 from confluent_kafka import Producer
 
-from producer import AZAwareProducer, PolicyError, SkewGuard
+from producer import AZAwareAIOProducer, AZAwareProducer, AZAwareSerializingProducer, PolicyError, SkewGuard
 from producer.testing import MockCluster
 from producer.traffic_cost import Traffic
 from tests.unit.producer.deliveries import TOPIC, config
@@ -36,6 +37,66 @@ def test_a_property_that_looks_like_an_argument_stays_a_property() -> None:
     """`acks` is one letter from `racks`, and the bare client takes it by keyword."""
     properties: dict[str, Any] = {"acks": "all", "retries": 3, "partitioner": "murmur2_random"}
     AZAwareProducer(LEAST, **properties).close()
+
+
+@pytest.mark.parametrize("given", [((), {}), ((5,), {}), ((), {"timeout": 1})], ids=["none", "by place", "by name"])
+def test_close_takes_the_arguments_that_the_bare_client_ignores(given: tuple[tuple[Any, ...], dict[str, Any]]) -> None:
+    """Programs pass a timeout, as to `flush`."""
+    placed, named = given
+    assert Producer(LEAST).close(*placed, **named)
+    assert AZAwareProducer(LEAST).close(*placed, **named)
+
+
+def test_a_configuration_may_have_the_name_of_the_bare_class() -> None:
+    """`conf` of `SerializingProducer`; it is given once."""
+    AZAwareSerializingProducer(conf=LEAST, keys="local-hrw").close()
+    AZAwareSerializingProducer(config=LEAST).close()
+    for given in ({}, {"config": LEAST, "conf": LEAST}):
+        with pytest.raises(TypeError, match="one configuration: config or conf"):
+            AZAwareSerializingProducer(**given)
+
+
+@pytest.mark.parametrize(
+    ("placed", "named"),
+    [
+        ((), {"producer_conf": LEAST}),
+        ((), {"config": LEAST}),
+        ((LEAST, 2, None, 7, 0.5), {}),
+        ((LEAST, 2), {"batch_size": 7, "keys": "local-hrw"}),
+    ],
+)
+def test_the_asyncio_client_takes_its_arguments_as_the_bare_class(
+    placed: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    """By place, and the configuration by its name there."""
+
+    async def run() -> int:
+        producer = AZAwareAIOProducer(*placed, **named)
+        await producer.close()
+        return producer._batch_size
+
+    assert asyncio.run(run()) == (7 if len(placed) > 3 or "batch_size" in named else 1000)
+
+
+@pytest.mark.parametrize(
+    ("placed", "named", "said"),
+    [
+        ((), {}, "the configuration is missing"),
+        ((LEAST,), {"producer_conf": LEAST}, "multiple values for argument 'producer_conf'"),
+        ((LEAST, 2), {"max_workers": 2}, "multiple values for argument 'max_workers'"),
+        ((LEAST, 2, None, 7, 0.5, 1), {}, "at most 5 positional arguments"),
+    ],
+)
+def test_wrong_arguments_of_the_asyncio_client_are_type_errors(
+    placed: tuple[Any, ...], named: dict[str, Any], said: str
+) -> None:
+    """As Python's own, before anything starts."""
+
+    async def run() -> None:
+        AZAwareAIOProducer(*placed, **named)
+
+    with pytest.raises(TypeError, match=said):
+        asyncio.run(run())
 
 
 @pytest.mark.usefixtures("hot")
