@@ -15,11 +15,20 @@ from assignors.consumer.rebalance_handling import Membership
 _IN_USE: "weakref.WeakSet[Fetching]" = weakref.WeakSet()
 
 
+def lifetime() -> object:
+    """Return an object that is freed with its only owner, after each `__del__`.
+
+    In a reference cycle an object of the program may call close() in its `__del__`. The garbage collector finalizes a
+    consumer of the cycle before that, but it does not track code objects.
+    """
+    return lifetime.__code__.replace(co_name="group_consumer")
+
+
 def leave_when_dropped(
-    consumer: object, membership: Membership, commits: CommitQueue, fetching: Fetching
+    owned: object, membership: Membership, commits: CommitQueue, fetching: Fetching
 ) -> "weakref.finalize[Any, Any]":
-    """Leave the group, without callbacks, when the consumer is garbage collected; else its threads keep partitions."""
-    found = weakref.finalize(consumer, _leave_in_background, os.getpid(), membership, commits, fetching)
+    """Leave the group, without callbacks, when this object of a consumer is freed; else its threads keep partitions."""
+    found = weakref.finalize(owned, _leave_in_background, os.getpid(), membership, commits, fetching)
     found.atexit = False
     return found
 

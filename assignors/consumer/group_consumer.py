@@ -20,7 +20,7 @@ from assignors.consumer.client_callbacks import OwnedCallbacks
 from assignors.consumer.commit_queue import CommitQueue, CommitTimeout
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
 from assignors.consumer.consumer_errors import ArgumentError, ClosedConsumerError, ConsumerError
-from assignors.consumer.dropped_or_forked import leave_when_dropped, refuse_after_fork
+from assignors.consumer.dropped_or_forked import leave_when_dropped, lifetime, refuse_after_fork
 from assignors.consumer.error_messages import TopicErrors
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.group_statistics import GroupStatistics
@@ -167,7 +167,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         )
         self._closing: PendingSteps | None = None
         self._quick = self._steps.quick.take
-        self._dropped = leave_when_dropped(self, self._membership, self._commits, self._fetching)
+        self._lifetime = lifetime()
+        self._dropped = leave_when_dropped(self._lifetime, self._membership, self._commits, self._fetching)
         refuse_after_fork(self._fetching)
 
     def subscribe(
@@ -279,6 +280,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             self._program.refuse("close()")
             self._ahead.interrupt()
             if self._closing is None:
+                self._program.hold(self)
+                self._membership.call_program_with(self._program.call)
                 self._commit_timeout.begin_closing()
                 self._closing = PendingSteps(
                     [
@@ -288,6 +291,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                         self._fetching.close,
                         self._fetching.callbacks.raise_caught,
                         self._dropped.detach,
+                        self._program.let_go,
                     ]
                 )
             self._closing.finish()
@@ -336,7 +340,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
     def _until(self, call: str, timeout: float, now: float) -> float:
         if timeout >= 0:
-            return now + timeout
+            return now + float(timeout)  # of a Decimal, too
         self._check_usable()
         if self._membership.member is None:
             raise ConsumerError(f"{call} without a timeout would wait forever: call subscribe() first")

@@ -49,7 +49,7 @@ class ProgramCallbacks:
     """
 
     def __init__(self, consumer: object) -> None:
-        self._consumer = weakref.ref(consumer)
+        self._consumer: Callable[[], object] = weakref.ref(consumer)
         self._callbacks: dict[Kind, OnChange | None] = {}
         self.running = RunningCallback()
 
@@ -62,6 +62,14 @@ class ProgramCallbacks:
         consumer, callback = self._consumer(), self._callbacks.get(kind)
         if consumer is not None and callback is not None:
             self.running.run(kind, once, callback, consumer, [KafkaPartition(*key) for key in sorted(partitions)])
+
+    def hold(self, consumer: object) -> None:
+        """Keep the consumer while it is closed: in a `__del__` in a cycle its weak references are cleared already."""
+        self._consumer = lambda: consumer
+
+    def let_go(self) -> None:
+        """Keep the consumer no longer."""
+        self._consumer = weakref.ref(self._consumer())
 
     def weakly(self) -> CallProgram:
         """Return `call` for objects that outlive the consumer: it has no effect when the consumer is gone."""

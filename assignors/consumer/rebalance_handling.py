@@ -220,6 +220,10 @@ class Membership:
         finally:
             self.closed = self.member is None
 
+    def call_program_with(self, call_program: CallProgram) -> None:
+        """Call the program by this function from now on, which may keep it alive."""
+        self._call_program = call_program
+
     def abandon(self) -> None:
         """Leave without callbacks: the consumer was dropped without close()."""
         self._rebalances.abandon()

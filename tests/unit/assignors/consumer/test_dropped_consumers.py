@@ -7,7 +7,7 @@ import weakref
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 from assignors import GroupConsumer
 from producer.testing import MockCluster
@@ -77,3 +77,46 @@ def poll_one_by_one(one: GroupConsumer, count: int) -> list[Message]:
         assert time.monotonic() < until, f"{len(found)} of {count} records"
         found += [message for message in [one.poll(0.2)] if message is not None]
     return found
+
+
+class _Closes:
+    """An object of the program in a reference cycle, which closes its consumer when it is collected."""
+
+    def __init__(self, one: GroupConsumer, revoked: list[int]) -> None:
+        self.me = self
+        self.consumer = one
+        one.subscribe(["t"], on_revoke=lambda _, partitions: revoked.append(len(partitions)))
+
+    def __del__(self) -> None:
+        self.consumer.close()
+
+
+def test_a_consumer_closed_by_a_collected_cycle_revokes_and_commits(mock: MockCluster) -> None:
+    """As one of confluent_kafka: no record is read again, and `on_revoke` is called."""
+    revoked: list[int] = []
+    program = _Closes(consumer(mock, **{"enable.auto.commit": True, "auto.commit.interval.ms": 60_000}), revoked)
+    assert len(read(program.consumer, 3 * RECORDS)) == 3 * RECORDS
+    program.consumer.poll(0.2)
+    gone = weakref.ref(program.consumer)
+    del program
+    gc.collect()
+    assert revoked == [3]
+    with consumer(mock) as two:
+        ends = two.committed([TopicPartition("t", number) for number in range(3)], timeout=10)
+        assert [one.offset for one in ends] == [RECORDS] * 3
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_closed_consumer_is_freed_at_once(mock: MockCluster) -> None:
+    """Without the collector of cycles, which a program may have switched off."""
+    one = consumer(mock)
+    one.subscribe(["t"])
+    one.close()
+    gone = weakref.ref(one)
+    gc.disable()
+    try:
+        del one
+        assert gone() is None
+    finally:
+        gc.enable()
