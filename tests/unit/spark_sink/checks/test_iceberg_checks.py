@@ -77,9 +77,9 @@ def test_each_table_of_the_routes_is_looked_up_in_the_catalog(tmp_path: Path) ->
             "iceberg://lake.raw.events: the table has no column 'value' (binary); option mergeSchema=true adds it, or",
         ),
         (
-            Schema(NestedField(1, "offset", LongType(), required=True)),
+            Schema(NestedField(1, "timestamp", LongType(), required=True)),
             {},
-            "lake.raw.events: column 'offset' is required, and rows may have no value; make it optional",
+            "lake.raw.events: column 'timestamp' is required, and rows may have no value; make it optional",
         ),
         (
             COLUMNS,
