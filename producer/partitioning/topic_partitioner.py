@@ -269,7 +269,14 @@ class TopicPartitioner:
             self._book(partition, Reason.EXPLICIT, new)
 
     def book_delivered(self, partition: int, kind: Kind, count: Count, *, first: bool = False) -> None:
-        """Attribute delivered records to the zone that leads their partition now; `first` as in `count_delivered`."""
+        """Attribute delivered records to the zone that leads their partition now.
+
+        Args:
+            partition: the partition.
+            kind: way in which they got it.
+            count: the records.
+            first: whether they were sent before the topic's leaders were known.
+        """
         reason = self._reason(kind, partition)
         if first and kind != "explicit":
             reason = Reason.NO_METADATA

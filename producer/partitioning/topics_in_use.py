@@ -67,15 +67,12 @@ class TopicsInUse:
         with self._lock:
             partitioner = self.partitioners.get(topic)
             known = partitioner or new
-            if partitioner is not None:
-                self._take_deliveries(topic)  # to the leaders that it had
+            self._take_deliveries(topic)  # to the leaders that it had
             known.update_leaders(leaders, racks, now, replicas)
             self.racks_seen.update(rack for rack in racks.values() if rack)
             if partitioner is None:
                 self.partitioners[topic] = known
-                # The zone of these leaders is better than "unknown".
-                self._take_deliveries(topic, first=True)
-                self._book_early(topic, known)
+                self._book_early(topic, known)  # the zone of these leaders is better than "unknown"
             self._publish(known)
         self._warn_of_racks(bool(racks))
         return known
@@ -158,16 +155,8 @@ class TopicsInUse:
         with self._lock:
             self._without_leaders[topic] = self._without_leaders.get(topic, Count()).plus(count)
 
-    def count_delivered(self, topic: str, partition: int, kind: Kind, count: Count, *, first: bool = False) -> None:
-        """Count delivered records, if deliveries count.
-
-        Args:
-            topic: its name.
-            partition: negative if librdkafka will choose it.
-            kind: way in which they got their partition.
-            count: the records.
-            first: whether they were sent before the topic's leaders were known.
-        """
+    def count_delivered(self, topic: str, partition: int, kind: Kind, count: Count) -> None:
+        """Count delivered records, if deliveries count; a negative partition is one that librdkafka will choose."""
         with self._lock:
             partitioner = self.partitioners.get(topic)
             if partition < 0:
@@ -175,11 +164,11 @@ class TopicsInUse:
             elif partitioner is None:
                 self._count_early(topic, partition, kind, count)
             else:
-                partitioner.book_delivered(partition, kind, count, first=first)
+                partitioner.book_delivered(partition, kind, count)
 
-    def _take_deliveries(self, topic: str, *, first: bool = False) -> None:
+    def _take_deliveries(self, topic: str) -> None:
         for partition, kind, records, size in self._deliveries.take(topic) if self._deliveries else ():
-            self.count_delivered(topic, partition, kind, Count(records, size), first=first)
+            self.count_delivered(topic, partition, kind, Count(records, size))
 
     def away(self) -> bool:
         """Return whether any topic has no local leader, so that leaders should be read again soon."""

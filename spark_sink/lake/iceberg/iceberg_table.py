@@ -326,10 +326,8 @@ class IcebergTable:
                 now = self._table.catalog.load_table(self._identifier.path)
                 refuse_recreated(self.name, self._table, now)
                 self._table.metadata, self._table.metadata_location = now.metadata, now.metadata_location
-                self._table.io, self._table.config = (
-                    now.io,
-                    now.config,
-                )  # a REST catalog may vend credentials that expire
+                # A REST catalog may vend credentials that expire.
+                self._table.io, self._table.config = now.io, now.config
                 self._take(self._table)
         except (NoSuchTableError, NoSuchNamespaceError):
             if self._table is not None:
