@@ -1,10 +1,14 @@
 """A producer in az-a, and the delivery reports of its records."""
 
+import threading
 from collections import Counter
 from typing import Any
 
+import pytest
 from confluent_kafka import KafkaError, Message
 
+from producer.clients import leader_watcher
+from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
 
 TOPIC = "flights"
@@ -27,3 +31,15 @@ class Deliveries:
         if error is not None:
             self.errors.append(error)
         self.partitions[message.partition()] += 1
+
+
+def leaders_held_back(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Let each reading of leaders wait until the event is set."""
+    may_read = threading.Event()
+
+    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+        assert may_read.wait(60)
+        return read_leaders(*arguments, **more)
+
+    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+    return may_read

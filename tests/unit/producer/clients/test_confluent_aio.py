@@ -11,7 +11,7 @@ from producer import AZAwareAIOProducer, AZAwareAIOSerializingProducer, Count, R
 from producer.clients import leader_watcher
 from producer.metadata_requests import Lister, read_leaders
 from producer.testing import MockCluster
-from tests.unit.producer.deliveries import TOPIC, config
+from tests.unit.producer.deliveries import TOPIC, config, leaders_held_back
 
 
 def test_the_asyncio_client_keeps_records_local_too(mock: MockCluster) -> None:
@@ -155,13 +155,7 @@ def test_a_flush_in_time_counts_records_that_wait_for_leaders(
 ) -> None:
     """It returns after its timeout, with the number of records that were not sent."""
     mock.create(TOPIC, [1, 2, 3])
-    go = threading.Event()
-
-    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
-        assert go.wait(60)
-        return read_leaders(*arguments, **more)
-
-    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+    go = leaders_held_back(monkeypatch)
 
     async def run() -> tuple[int, int]:
         producer = AZAwareAIOProducer(config(mock))

@@ -1,15 +1,12 @@
 """The counts of `AZAwareProducer`, on librdkafka's mock cluster."""
 
-import threading
 from typing import Any
 
 import pytest
 
 from producer import AZAwareProducer
-from producer.clients import leader_watcher
-from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
-from tests.unit.producer.deliveries import TOPIC, config
+from tests.unit.producer.deliveries import TOPIC, config, leaders_held_back
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("hot")
@@ -111,13 +108,7 @@ def test_records_before_the_first_leaders_count_for_their_zone(
 ) -> None:
     """Records with an explicit partition do not wait for leaders; figures that were already reported never fall."""
     mock.create(TOPIC, [1, 2, 3])
-    may_read = threading.Event()
-
-    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
-        assert may_read.wait(60)
-        return read_leaders(*arguments, **more)
-
-    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+    may_read = leaders_held_back(monkeypatch)
     producer = AZAwareProducer(config(mock), count=count)
     for number in range(30):
         producer.produce(TOPIC, b"v", partition=number % 3)
