@@ -50,7 +50,7 @@ $(READY) $(READY43): hatch_build.py assignors/consumer/quick_step_compiled.pyx p
 		$(wildcard spark_sink/formats/json_compiled*.p[yx][xi])
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@if command -v java >/dev/null; then \
-		$(@D)/bin/python -c 'import sys; from spark_sink.demo.cluster.kafka_jars import fetch; sys.exit(fetch())' & \
+		$(@D)/bin/python -c 'import sys; from spark_sink.demo.cluster.broker_archive import fetch; sys.exit(fetch())' & \
 		trap "kill $$!" INT TERM; \
 		$(@D)/bin/azimuth prepare || echo "without it agents start in twice the time; azimuth prepare makes it later" >&2; \
 		wait; fi

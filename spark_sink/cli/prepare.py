@@ -19,7 +19,7 @@ def prepare() -> None:
 
     Run it when you install or build an image. The archive, about 150 MB, is in AZIMUTH_CACHE or the user's cache.
     """
-    from spark_sink.agent.start.class_archive import (
+    from spark_sink.agent.start.spark_archive import (
         make_spark_archive,
         spark_archive,
     )

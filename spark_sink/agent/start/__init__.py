@@ -9,6 +9,7 @@ plan a read and a write, to run the reader, the tasks and the commit. Each loads
 * `fork_client`: that command; it asks the server for a process, and stands for it until it ends.
 * `fork_server`: loads the modules while the JVM starts, and forks.
 * `worker_modules`: the modules.
-* `class_archive`: Spark's classes, as the JVM maps them into memory, and the query that loads them.
+* `spark_archive`: Spark's classes, as the JVM maps them into memory, and the query that loads them.
+* `class_archive`: such archives of a JVM's classes, Spark's and Kafka's.
 * `java_command`: Java on this machine, and the folder for what is kept from run to run.
 """

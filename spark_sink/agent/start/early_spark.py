@@ -18,7 +18,7 @@ from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.agent.start.class_archive import java_options
+from spark_sink.agent.start.spark_archive import java_options
 from spark_sink.agent.start.warm_python import CHOSEN, warm_processes
 from spark_sink.agent.start.worker_modules import DAEMON
 

@@ -6,11 +6,16 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from spark_sink.demo.cluster.broker import Broker
+from spark_sink.demo.cluster.broker_assignors import class_path
+
+_HEAP = "-Xms256m -Xmx512m -XX:+UseSerialGC -Xshare:auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,26 @@ class ProcessIdentity:
             process.send_signal(signal.SIGCONT)
             process.kill()
             process.wait(timeout_s)
+
+
+def broker_command(broker: Broker, directory: Path, java: Sequence[str], jars: Path) -> list[str]:
+    """Return the command of a broker.
+
+    Args:
+        broker: of the cluster.
+        directory: of the cluster, with the files that `format_storage` has written.
+        java: the command of Java and further options.
+        jars: folder of Kafka's jars.
+    """
+    return [
+        *java,
+        *_HEAP.split(),
+        f"-Dlog4j2.configurationFile={directory / 'log4j2.xml'}",
+        "-cp",
+        class_path(jars, directory),
+        "kafka.Kafka",
+        str(directory / f"broker-{broker.id}.properties"),
+    ]
 
 
 def tie(command: list[str]) -> list[str]:

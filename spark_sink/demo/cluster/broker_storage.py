@@ -1,8 +1,11 @@
 """Prepares the disk of a broker before its start: settings and formatted storage."""
 
+import re
+import shutil
 import subprocess
+import uuid
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 from spark_sink.demo.cluster.broker import Access, Broker
@@ -11,11 +14,29 @@ from spark_sink.demo.cluster.broker_process import uninterrupted
 from spark_sink.demo.cluster.broker_settings import LOG4J, server_properties
 from spark_sink.errors import ClusterError
 
+_IDENTITY = "meta.properties"
 
-def format_storage(  # noqa: PLR0913 - each is named at the call
-    directory: Path, brokers: Sequence[Broker], cluster_id: str, access: Access, *, java: str, jars: Path
+
+def new_cluster_id() -> str:
+    """Return a random id, as Kafka writes its UUIDs."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def format_storage(  # noqa: PLR0913, PLR0917 - the parts of a cluster
+    directory: Path, brokers: Sequence[Broker], cluster_id: str, access: Access, java: Sequence[str], jars: Path
 ) -> None:
-    """Write each broker's properties and format its storage, all brokers in parallel.
+    """Write each broker's properties and format its storage.
+
+    Kafka's tool formats the storage of the first broker. That of the others differs in two numbers, and each run of
+    the tool takes two seconds of processor time.
+
+    Args:
+        directory: of the cluster.
+        brokers: all of them.
+        cluster_id: from `new_cluster_id`.
+        access: users and the brokers' own properties.
+        java: the command of Java and further options.
+        jars: folder of Kafka's jars.
 
     Raises:
         ClusterError: Kafka's tool failed.
@@ -29,32 +50,49 @@ def format_storage(  # noqa: PLR0913 - each is named at the call
                 rack=broker.rack,
                 port=broker.port,
                 controllers=controllers,
-                data=directory / f"data-{broker.id}",
+                data=_data(directory, broker),
                 more=access.broker,
             )
         )
-    tool = [java, "-XX:TieredStopAtLevel=1", "-cp", class_path(jars, directory), "kafka.tools.StorageTool", "format"]
+    first, *others = brokers
+    _format(first, directory, cluster_id, access, java, jars)
+    for broker in others:
+        _copy_storage(_data(directory, first), _data(directory, broker), broker.id)
+
+
+def _format(  # noqa: PLR0913, PLR0917 - the parts of a cluster
+    broker: Broker, directory: Path, cluster_id: str, access: Access, java: Sequence[str], jars: Path
+) -> None:
+    tool = [*java, "-XX:TieredStopAtLevel=1", "-cp", class_path(jars, directory), "kafka.tools.StorageTool", "format"]
     # Joined by "=", because one id in 64 begins with a dash and would be parsed as a flag.
     more = [f"--cluster-id={cluster_id}"]
     for user, password in access.scram.items():
         more += ["--add-scram", f"SCRAM-SHA-256=[name={user},password={password}]"]
-    with ExitStack() as stack:
-        commands = [[*tool, "--config", str(_properties(directory, broker)), *more] for broker in brokers]
-        for process in [_begin(command, stack) for command in commands]:
+    command = [*tool, "--config", str(_properties(directory, broker)), *more]
+    with uninterrupted():
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
+    with process:
+        try:
             printed, _ = process.communicate()
-            if process.returncode:
-                raise ClusterError(f"the storage of a broker could not be formatted:\n{printed[-1000:]}")
+        except BaseException:
+            process.kill()  # it would disturb the next run if it still wrote after Ctrl-C
+            raise
+    if process.returncode:
+        raise ClusterError(f"the storage of a broker could not be formatted:\n{printed[-1000:]}")
+
+
+def _copy_storage(formatted: Path, data: Path, node_id: int) -> None:
+    """Copy formatted storage for another broker of the cluster, with its own ids of the node and the directory."""
+    shutil.copytree(formatted, data)
+    identity = (data / _IDENTITY).read_text()
+    for name, value in (("node.id", str(node_id)), ("directory.id", new_cluster_id())):
+        identity = re.sub(rf"(?m)^{re.escape(name)}=.*$", f"{name}={value}", identity)
+    (data / _IDENTITY).write_text(identity)
+
+
+def _data(directory: Path, broker: Broker) -> Path:
+    return directory / f"data-{broker.id}"
 
 
 def _properties(directory: Path, broker: Broker) -> Path:
     return directory / f"broker-{broker.id}.properties"
-
-
-def _begin(command: list[str], stack: ExitStack) -> subprocess.Popen[str]:
-    with uninterrupted():
-        process = stack.enter_context(
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
-        )
-        # A process that still writes after a failure or Ctrl-C would disturb the next run.
-        stack.callback(process.kill)
-    return process

@@ -2,12 +2,11 @@
 
 import contextlib
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from spark_sink.agent.start.java_command import CACHE_VARIABLE, cache_directory, find_java
+from spark_sink.agent.start.java_command import CACHE_VARIABLE, cache_directory
 from spark_sink.errors import ClusterError
 
 KAFKA_VERSION = "4.3.0"
@@ -28,6 +27,15 @@ _MEGABYTES = 45  # of the jars, about
 _LOOK_S = 2.0
 
 
+def jars_folder() -> Path:
+    """Return where the broker's jars are, or would be.
+
+    Raises:
+        ClusterError: there is no folder for them.
+    """
+    return cache_directory() / f"kafka-{KAFKA_VERSION}"
+
+
 def resolve_jars(java: str, report: Callable[[str], None] = lambda _: None) -> Path:
     """Return the folder of the broker's jars; only the first call downloads them.
 
@@ -38,7 +46,7 @@ def resolve_jars(java: str, report: Callable[[str], None] = lambda _: None) -> P
     Raises:
         ClusterError: pyspark is missing, the jars cannot be downloaded, or the cache cannot be written.
     """
-    folder = cache_directory() / f"kafka-{KAFKA_VERSION}"
+    folder = jars_folder()
     try:
         if not folder.is_dir():
             _resolve_into(folder, java, report)
@@ -111,17 +119,3 @@ def _ivy_jar() -> Path:
     if not jars:
         raise ClusterError(f"no ivy-*.jar in {Path(pyspark.__file__).parent / 'jars'}: reinstall pyspark")
     return jars[-1]
-
-
-def fetch() -> int:
-    """Download the jars before the first cluster needs them; a failure is reported, and the cluster tries again.
-
-    Returns:
-        0, or 1 where it failed.
-    """
-    try:
-        resolve_jars(find_java(), lambda line: print(line, file=sys.stderr))  # noqa: T201 - a program's progress
-    except ClusterError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - as above
-        return 1
-    return 0

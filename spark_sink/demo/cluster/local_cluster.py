@@ -6,8 +6,6 @@ import shlex
 import shutil
 import signal
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,16 +17,23 @@ from confluent_kafka.admin import AdminClient
 from assignors.clients import admin_properties
 from spark_sink.agent.start.java_command import cache_directory, find_java
 from spark_sink.demo.cluster.broker import Access, Broker, BrokerStatus
-from spark_sink.demo.cluster.broker_assignors import PROPERTIES, class_path, install_assignor_jar
-from spark_sink.demo.cluster.broker_process import ProcessIdentity, last_lines, launch, uninterrupted, wait_until_gone
-from spark_sink.demo.cluster.broker_storage import format_storage
-from spark_sink.demo.cluster.kafka_jars import KAFKA_VERSION, resolve_jars
+from spark_sink.demo.cluster.broker_archive import archived_classes, fetch_jars
+from spark_sink.demo.cluster.broker_assignors import PROPERTIES, install_assignor_jar
+from spark_sink.demo.cluster.broker_process import (
+    ProcessIdentity,
+    broker_command,
+    last_lines,
+    launch,
+    uninterrupted,
+    wait_until_gone,
+)
+from spark_sink.demo.cluster.broker_storage import format_storage, new_cluster_id
+from spark_sink.demo.cluster.kafka_jars import KAFKA_VERSION
 from spark_sink.demo.cluster.ports import choose_ports, is_free, ports_from
 from spark_sink.errors import ClusterError
 
 ZONES = ("az-a", "az-b", "az-c")
 _NEEDED_BYTES = 1_000_000_000
-_HEAP = "-Xms256m -Xmx512m -XX:+UseSerialGC -Xshare:auto"
 # Without the optimising compiler, whose work pays off after minutes.
 _BRIEF = "-XX:TieredStopAtLevel=1"
 
@@ -98,19 +103,20 @@ class Cluster:
         except OSError as error:
             raise ClusterError(f"{directory}: cannot be made ({error.strerror}): choose another with --dir") from error
         _check_space(directory)
-        jars = resolve_jars(java)
+        jars = fetch_jars(java)
         count = len(racks)
         ports = choose_ports(2 * count) if port is None else [*ports_from(port, count), *choose_ports(count)]
         brokers = tuple(
             Broker(id=i + 1, rack=rack, port=ports[i], controller_port=ports[count + i]) for i, rack in enumerate(racks)
         )
-        cluster = cls(directory=directory, brokers=brokers, cluster_id=_new_cluster_id(), tied=tied, brief=brief)
+        cluster = cls(directory=directory, brokers=brokers, cluster_id=new_cluster_id(), tied=tied, brief=brief)
         cluster.access = access or cluster.access
         if assignor_jar is not None:
             install_assignor_jar(assignor_jar, directory)
             cluster.access = replace(cluster.access, broker={**PROPERTIES, **cluster.access.broker})
         try:
-            format_storage(directory, brokers, cluster.cluster_id, cluster.access, java=java, jars=jars)
+            tool = [java, *archived_classes(java, jars)]
+            format_storage(directory, brokers, cluster.cluster_id, cluster.access, tool, jars)
             for broker in brokers:
                 cluster._launch(broker, java, jars)
             cluster.wait_until_up(timeout_s)
@@ -194,7 +200,7 @@ class Cluster:
         if not is_free(broker.port):
             raise ClusterError(f"port {broker.port} of broker {broker_id} was taken by another process meanwhile")
         java = find_java()
-        self._launch(broker, java, resolve_jars(java))
+        self._launch(broker, java, fetch_jars(java))
         self.wait_until_up(timeout_s, only=broker_id)
 
     def down(self) -> None:
@@ -239,14 +245,8 @@ class Cluster:
         raise ClusterError(f"no broker {broker_id}: the cluster has {', '.join(str(b.id) for b in self.brokers)}")
 
     def _launch(self, broker: Broker, java: str, jars: Path) -> None:
-        compiler = [_BRIEF] if self.brief else []
-        command = [java, *_HEAP.split(), *compiler, f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"]
-        command += [
-            "-cp",
-            class_path(jars, self.directory),
-            "kafka.Kafka",
-            str(self.directory / f"broker-{broker.id}.properties"),
-        ]
+        options = [*archived_classes(java, jars), *([_BRIEF] if self.brief else [])]
+        command = broker_command(broker, self.directory, [java, *options], jars)
         with uninterrupted():
             self.processes[broker.id] = launch(command, log=self.log(broker.id), tied=self.tied)
             self._save()
@@ -269,10 +269,6 @@ class Cluster:
         for identity in identities:
             identity.send(signal.SIGKILL)
         wait_until_gone(identities, 10.0)
-
-
-def _new_cluster_id() -> str:
-    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def _registered(admin: AdminClient) -> set[int]:

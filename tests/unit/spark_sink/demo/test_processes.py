@@ -63,14 +63,45 @@ def test_a_folder_with_any_letters_is_the_one_that_brokers_write_to() -> None:
     assert text.isascii()
 
 
-def test_a_storage_that_cannot_be_formatted_leaves_no_process(tmp_path: Path) -> None:
-    """The others would write on, into the folder that the next run takes."""
-    sleep = shutil.which("sleep")
-    java = tmp_path / "java"
-    java.write_text(f'#!/bin/sh\ncase "$*" in *broker-1.*) exit 1;; esac\nexec {sleep} 600\n')
+BROKERS = tuple(Broker(id=n, rack="az", port=20_000 + n, controller_port=21_000 + n) for n in (1, 2, 3))
+
+
+def _java(folder: Path, does: str) -> list[str]:
+    """A command that stands in for Kafka's tool."""
+    java = folder / "java"
+    java.write_text(f"#!/bin/sh\n{does}\n")
     java.chmod(0o755)
-    brokers = tuple(Broker(id=n, rack="az", port=20_000 + n, controller_port=21_000 + n) for n in (1, 2))
+    return [str(java)]
+
+
+def test_a_storage_that_cannot_be_formatted_is_an_error_with_the_reason(tmp_path: Path) -> None:
+    """A broker that starts on it would fail with a less clear one."""
+    java = _java(tmp_path, "echo no such version; exit 1")
+    with pytest.raises(ClusterError, match="could not be formatted:\nno such version"):
+        format_storage(tmp_path, BROKERS, "any", Access(), java, tmp_path)
+
+
+def test_an_interrupted_format_leaves_no_process(tmp_path: Path) -> None:
+    """It would write on, into the folder that the next run takes."""
+    java = _java(tmp_path, "kill -INT $PPID\nexec sleep 600")
     before = set(psutil.Process().children())
-    with pytest.raises(ClusterError, match="could not be formatted"):
-        format_storage(tmp_path, brokers, "any", Access(), java=str(java), jars=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        format_storage(tmp_path, BROKERS, "any", Access(), java, tmp_path)
     assert set(psutil.Process().children()) <= before
+
+
+def test_each_broker_has_its_own_ids_and_the_clusters_records(tmp_path: Path) -> None:
+    """Kafka refuses a storage of another node, of another cluster, or with a directory's id that it knows already."""
+    data = tmp_path / "data-1"
+    written = "#\\nnode.id=1\\ndirectory.id=first\\nversion=1\\ncluster.id=any\\n"
+    java = _java(tmp_path, f"mkdir {data}; printf '{written}' > {data}/meta.properties; echo $* > {data}/bootstrap")
+    format_storage(tmp_path, BROKERS, "any", Access(scram={"ann": "secret"}), java, tmp_path)
+    found = []
+    for broker in BROKERS:
+        folder = tmp_path / f"data-{broker.id}"
+        assert "name=ann,password=secret" in (folder / "bootstrap").read_text()
+        lines = (folder / "meta.properties").read_text().splitlines()[1:]
+        found.append(dict(line.split("=") for line in lines))
+    assert [one["node.id"] for one in found] == ["1", "2", "3"]
+    assert len({one["directory.id"] for one in found}) == 3
+    assert {(one["version"], one["cluster.id"]) for one in found} == {("1", "any")}

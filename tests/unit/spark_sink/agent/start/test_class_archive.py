@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.agent.start.class_archive import archive_of, java_options, recording, using
+from spark_sink.agent.start.class_archive import archive_of, recording, using
 from spark_sink.agent.start.java_command import CACHE_VARIABLE, find_java
+from spark_sink.agent.start.spark_archive import java_options
 
 
 @pytest.fixture
