@@ -6,6 +6,7 @@ import subprocess
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from spark_sink.demo.cluster.broker import Access, Broker
@@ -69,16 +70,21 @@ def _format(  # noqa: PLR0913, PLR0917 - the parts of a cluster
     for user, password in access.scram.items():
         more += ["--add-scram", f"SCRAM-SHA-256=[name={user},password={password}]"]
     command = [*tool, "--config", str(_properties(directory, broker)), *more]
-    with uninterrupted():
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
-    with process:
-        try:
-            printed, _ = process.communicate()
-        except BaseException:
-            process.kill()  # it would disturb the next run if it still wrote after Ctrl-C
-            raise
+    with ExitStack() as stack:
+        process = _begin(command, stack)
+        printed, _ = process.communicate()
     if process.returncode:
         raise ClusterError(f"the storage of a broker could not be formatted:\n{printed[-1000:]}")
+
+
+def _begin(command: list[str], stack: ExitStack) -> subprocess.Popen[str]:
+    with uninterrupted():
+        process = stack.enter_context(
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
+        )
+        # A process that still writes after Ctrl-C would disturb the next run.
+        stack.callback(process.kill)
+    return process
 
 
 def _copy_storage(formatted: Path, data: Path, node_id: int) -> None:
