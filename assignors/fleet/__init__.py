@@ -13,6 +13,8 @@
 * `explanation`: why an agent reads a topic, and which agent is next.
 * `lanes`: topics of a cluster on few consumers.
 * `membership_contract`: the contract of static, Redis and Kafka membership.
+* `static_membership`: membership from the configuration.
+* `server_membership`: what the memberships with a server share.
 * `kafka_membership`: membership by the group protocol of a home cluster.
 * `redis_membership`: membership by keys with a time to live.
 * `source`: a cluster, and which of its topics are read.
@@ -37,10 +39,11 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.fleet_topic import FleetTopic, once_each
     from assignors.fleet.kafka_membership import KafkaMembers
     from assignors.fleet.lanes import Lane, LaneChange, Lanes, lane_change
-    from assignors.fleet.membership_contract import Members, Membership, Session, Standing, StaticMembers, Witness
+    from assignors.fleet.membership_contract import Members, Membership, Session, Standing, Witness
     from assignors.fleet.partition_shares import PRESENT_DIVISION
     from assignors.fleet.redis_membership import RedisMembers
     from assignors.fleet.source import Source
+    from assignors.fleet.static_membership import StaticMembers
     from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
     from assignors.fleet.topic_placement import Balance, BalanceBy, Decision, decide
     from assignors.fleet.topic_zones import agreed_zones, with_zones
@@ -58,10 +61,11 @@ else:
             "fleet_topic": ["FleetTopic", "once_each"],
             "kafka_membership": ["KafkaMembers"],
             "lanes": ["Lane", "LaneChange", "Lanes", "lane_change"],
-            "membership_contract": ["Members", "Membership", "Session", "Standing", "StaticMembers", "Witness"],
+            "membership_contract": ["Members", "Membership", "Session", "Standing", "Witness"],
             "partition_shares": ["PRESENT_DIVISION"],
             "redis_membership": ["RedisMembers"],
             "source": ["Source"],
+            "static_membership": ["StaticMembers"],
             "topic_descriptions": ["Sighting", "ask_ids", "sight"],
             "topic_placement": ["Balance", "BalanceBy", "Decision", "decide"],
             "topic_zones": ["agreed_zones", "with_zones"],
