@@ -21,6 +21,7 @@
 * `topic_descriptions`: a cluster's metadata of these topics.
 * `cluster_topics`: a thread that refreshes a cluster's topics.
 * `hand_over`: topics that go to another agent are read until that agent has started.
+* `agent_parts`: what the loop needs; the contract of an ingestion.
 * `agent_loop`: the agent's loop: view, topics, placement.
 """
 
@@ -29,7 +30,8 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.fleet.agent_loop import AgentParts, FleetAgent, Ingestion
+    from assignors.fleet.agent_loop import FleetAgent
+    from assignors.fleet.agent_parts import AgentParts, Ingestion
     from assignors.fleet.agents_per_topic import FleetWorkers, Override
     from assignors.fleet.agents_view import Agent, View
     from assignors.fleet.agreed_workers import KnownWorkers, status_drift
@@ -51,7 +53,8 @@ else:
     __getattr__ = lazy.attributes(
         __name__,
         {
-            "agent_loop": ["AgentParts", "FleetAgent", "Ingestion"],
+            "agent_loop": ["FleetAgent"],
+            "agent_parts": ["AgentParts", "Ingestion"],
             "agents_per_topic": ["FleetWorkers", "Override"],
             "agents_view": ["Agent", "View"],
             "agreed_workers": ["KnownWorkers", "status_drift"],
