@@ -203,7 +203,7 @@ def test_a_subclass_may_change_the_methods_that_the_producer_needs_itself(mock: 
     mock.create(TOPIC, [1, 2, 3])
     producer = Renamed(config(mock))
     producer.produce(TOPIC, b"v")
-    assert producer._watcher._drain()
+    assert producer._watcher.reports._drain()
     assert producer.flush(10) == 0
     assert producer.traffic().local.records == 1
     producer.close()

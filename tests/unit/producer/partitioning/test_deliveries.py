@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from producer import AZAwareProducer, AZAwareSerializingProducer, Count, ForkError, MetadataError, Reason
-from producer.clients import leader_watcher
+from producer.clients import leader_watcher, unpolled_reports
 from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
@@ -91,7 +91,7 @@ def test_a_record_that_is_given_up_never_counts(mock: MockCluster) -> None:
 @pytest.mark.usefixtures("topic")
 def test_records_count_while_nobody_polls(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's own threads count, so a scrape sees them; also where successes are not reported."""
-    monkeypatch.setattr(leader_watcher, "_GRACE_S", 1_000.0)
+    monkeypatch.setattr(unpolled_reports, "_GRACE_S", 1_000.0)
     producer = AZAwareProducer(config(mock, **{"delivery.report.only.error": True}))
     for _ in range(100):
         by_produce(producer, {})
