@@ -252,7 +252,7 @@ def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; t
                 destinations = self._destinations[topic]
                 find, slots, table, packed = destinations.keyed_way
                 weight = WEIGHTS[len(value) + len(key)]
-            except (IndexError, KeyError, TypeError):  # as above; a topic that ignores keys
+            except (IndexError, KeyError, TypeError):  # a long record; a topic that is new, or ignores keys; no name
                 pass
             else:
                 chosen = find(key, slots)
@@ -265,7 +265,7 @@ def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; t
                 except KafkaException as refusal:
                     self._produce_refused(refusal, topic, value, key, None, timestamp, headers)
                     return
-                packed[chosen] += weight  # as above
+                packed[chosen] += weight  # without other code between the read and the write, here too
                 return
     _produce_any(self, topic, value, key, partition, callback, on_delivery, timestamp, headers)
 

@@ -99,5 +99,5 @@ def _time(microseconds: int) -> str:
     try:
         at = _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
-        at = datetime(9999, 12, 31, 23, 59, 59, 999999) if microseconds > 0 else datetime(1, 1, 1)  # noqa: DTZ001 -- as above
+        at = datetime(9999, 12, 31, 23, 59, 59, 999999) if microseconds > 0 else datetime(1, 1, 1)  # noqa: DTZ001 -- in UTC, as all times here
     return f"{at.isoformat(timespec='microseconds')}Z"

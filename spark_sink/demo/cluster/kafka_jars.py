@@ -122,6 +122,6 @@ def fetch() -> int:
     try:
         resolve_jars(find_java(), lambda line: print(line, file=sys.stderr))  # noqa: T201 - a program's progress
     except ClusterError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - as above
+        print(error, file=sys.stderr)  # noqa: T201 - a program's output
         return 1
     return 0

@@ -34,13 +34,13 @@ class Source:
         facts = TopicFacts(partitions=self.partitions, retention_s=None)
         return {} if self.gone else dict.fromkeys(self.names, facts)
 
-    def observe(self, group: str, topics: Mapping[str, TopicFacts]) -> dict[str, Observation]:  # noqa: ARG002 -- as above
+    def observe(self, group: str, topics: Mapping[str, TopicFacts]) -> dict[str, Observation]:  # noqa: ARG002 -- the contract's
         """As in `LagSource`."""
         self.now_s += 30.0
         self.end += 30.0 * self.arriving
         self.committed = min(self.committed + 30.0 * self.leaving, self.end)
 
-        def column(value: float) -> Any:  # noqa: ANN401
+        def column(value: float) -> Any:
             return np.full(self.partitions, UNKNOWN if self.unknown else int(value), dtype=np.int64)
 
         one = Observation(time_s=self.now_s, start=column(0), end=column(self.end), committed=column(self.committed))

@@ -86,7 +86,7 @@ class Sending(RuleBasedStateMachine):
         self.producer._watcher.load(self.topic)
 
     @rule(key=keys, own=own_partitions, pairs=headers, own_callback=st.booleans())
-    def produce(self, key: str | bytes | None, own: int | None, pairs: Any, *, own_callback: bool) -> None:  # noqa: ANN401 - as the base class types it
+    def produce(self, key: str | bytes | None, own: int | None, pairs: Any, *, own_callback: bool) -> None:
         """One record, with everything that it may have."""
         full, refused = len(self.model.waiting) >= ROOM, own == 99
         more: dict[str, Any] = {"on_delivery": Deliveries()} if own_callback else {}

@@ -22,7 +22,7 @@ from tests.unit.producer.clients.watched_cluster import Cluster, watching
 class Large:
     """A cluster whose metadata takes a while to read, as that of ten thousand topics."""
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401, ARG002 - Lister's
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ARG002 - Lister's
         """Compute, and find nothing."""
         end = time.thread_time() + 0.02
         while time.thread_time() < end:
@@ -80,7 +80,7 @@ def test_many_topics_that_are_due_at_once_are_asked_for_by_name(mock: MockCluste
     class Noting:
         """The producer's handle; notes what is asked through it."""
 
-        def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - as Lister's
+        def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
             listed.append(topic)
             return admin.list_topics(timeout=timeout) if topic is None else admin.list_topics(topic, timeout)
 
@@ -145,7 +145,7 @@ class Failing:
         self.codes = codes
         self.allowed_s: list[float] = []
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401, ARG002 - as Lister's
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ARG002 - as Lister's
         """Fail."""
         self.allowed_s.append(timeout)
         raise KafkaException(KafkaError(self.codes[min(len(self.allowed_s), len(self.codes)) - 1]))

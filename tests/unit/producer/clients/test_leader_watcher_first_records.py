@@ -23,7 +23,7 @@ class Unreachable:
     def __init__(self) -> None:
         self.waited: list[threading.Thread] = []
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401, ARG002 - Lister's
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ARG002 - Lister's
         """Give up."""
         self.waited.append(threading.current_thread())
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
@@ -140,7 +140,7 @@ def test_many_threads_read_a_new_topic_once() -> None:
     go, began = threading.Event(), []
 
     class Slow(Cluster):
-        def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - as Lister's
+        def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
             found = super().list_topics(topic, timeout)
             go.wait(30)
             return found

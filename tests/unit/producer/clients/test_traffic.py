@@ -28,14 +28,14 @@ def test_only_delivered_records_count_where_asked(mock: MockCluster, way: str, *
     mock.create(TOPIC, [1, 2, 3])
     seen = Deliveries()
 
-    def send(producer: AZAwareProducer, key: str | None, **more: Any) -> None:  # noqa: ANN401 - arguments of any type
+    def send(producer: AZAwareProducer, key: str | None, **more: Any) -> None:
         callback: Any = {"on_delivery": seen} if own else {}
         if way == "batch":
             assert producer.produce_batch(TOPIC, [{"value": b"v" * 10, "key": key}], **callback, **more) == 1
         else:
             producer.produce(TOPIC, b"v" * 10, key, **callback, **more)
 
-    def make(**more: Any) -> AZAwareProducer:  # noqa: ANN401 - settings of any type
+    def make(**more: Any) -> AZAwareProducer:
         producer = AZAwareProducer(config(mock, on_delivery=seen, **more), keys="local-hrw", count="delivered")
         for key in (None, "k"):
             send(producer, key)

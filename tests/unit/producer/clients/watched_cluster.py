@@ -22,7 +22,7 @@ class Cluster:
         self.allowed_s: list[float] = []
         self.answers = True
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - as Lister's
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
         """Answer for one topic, or for all; a cluster that does not answer takes the time that it is given."""
         self.asked.append(topic)
         if not self.answers:
@@ -40,7 +40,7 @@ class Cluster:
         return SimpleNamespace(partitions=partitions, error=None)
 
 
-def watching(cluster: Cluster, racks: dict[int, str | None] | None = None, **more: Any) -> LeaderWatcher:  # noqa: ANN401
+def watching(cluster: Cluster, racks: dict[int, str | None] | None = None, **more: Any) -> LeaderWatcher:
     """Watch it from az-a."""
     topology = Topology({}, {1: "az-a", 2: "az-b"} if racks is None else racks, timeout_s=0.2)
     return LeaderWatcher(lambda: cluster, TopicsInUse(ZonePolicy(rack="az-a")), topology, **more)

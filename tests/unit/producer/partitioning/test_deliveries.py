@@ -163,7 +163,7 @@ def test_records_that_are_delivered_before_the_leaders_are_read_count_for_their_
     """A batch whose partitions the application gives does not wait for the leaders: it stayed "unknown" for ever."""
     may_read = threading.Event()
 
-    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+    def read(*arguments: Any, **more: Any) -> Any:
         if not may_read.is_set():
             raise MetadataError("away")
         return read_leaders(*arguments, **more)
@@ -261,7 +261,7 @@ def test_callbacks_are_those_of_the_bare_client(mock: MockCluster) -> None:
     for kind in (Producer, AZAwareProducer):
         seen = calls[kind.__name__] = []
 
-        def report(error: object, message: Any, seen: list[tuple[object, object]] = seen) -> None:  # noqa: ANN401 - a Message
+        def report(error: object, message: Any, seen: list[tuple[object, object]] = seen) -> None:
             seen.append((message.key(), error))
             if message.key() == b"3":
                 raise ValueError("from a callback")

@@ -136,7 +136,7 @@ class Stage:
     world: World
     address: str
 
-    def job(self, **settings: Any) -> tuple[ClaimedIngest, PartitionClaims]:  # noqa: ANN401 -- those of the settings
+    def job(self, **settings: Any) -> tuple[ClaimedIngest, PartitionClaims]:
         """Make a job."""
         given: dict[str, Any] = {"partitions": 3, "records": 100, "discover_s": 1e-9, **settings}
         lease, picking = given.pop("lease", Lease()), given.pop("picking", Picking())
