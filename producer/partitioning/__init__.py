@@ -1,4 +1,4 @@
-"""Chooses the partition of a record: the core that both clients share. No client, no clock, no thread.
+"""Chooses the partition of a record: the core that both clients share. It asks no broker and starts no thread.
 
 * `topic_partitioner`: the partitioner of one topic, and its counts.
 * `topics_in_use`: the partitioners of all topics of one producer, and their traffic.

@@ -9,7 +9,7 @@
 * `round_reader`: reads the records of a round; renews its claims meanwhile.
 * `round_bytes`: bounds the bytes of a round. Pure.
 * `labelled_batches`: batches under the tables' labels of the topics.
-* `header_samples`: fetching, with a check whether headers are left out that a user may want.
+* `header_samples`: fetches records, and sometimes checks whether left-out headers hold something that a user may want.
 * `caught_up`: when `azimuth claims run --once` ends. Pure.
 * `job_progress`: the progress log; `job_metrics`: metrics for Prometheus.
 """

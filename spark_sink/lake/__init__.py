@@ -1,4 +1,4 @@
-"""Lake tables: the contract, its implementation with Delta, and the files to be committed.
+"""Lake tables: the contract, Delta and Iceberg behind it, and the files on their way into a table.
 
 * `table_contract`: the sink's requirements of a table format.
 * `table_settings`: settings for creating and changing a table of either format.
