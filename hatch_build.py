@@ -62,8 +62,8 @@ class CompiledHotPaths(BuildHookInterface[Any]):
             CompileError: of Cython, where the source itself is wrong.
         """
         from Cython.Build import cythonize  # noqa: PLC0415 - not needed for a pure wheel
-        from setuptools import Distribution, Extension  # noqa: PLC0415 - as above
-        from setuptools.errors import BaseError, CCompilerError  # noqa: PLC0415 - as above
+        from setuptools import Distribution, Extension  # noqa: PLC0415 - not needed for a pure wheel
+        from setuptools.errors import BaseError, CCompilerError  # noqa: PLC0415 - not needed for a pure wheel
 
         if sys.byteorder != "little":
             self.app.display_warning("built in pure Python: the compiled code reads words as little endian machines do")

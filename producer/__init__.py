@@ -6,7 +6,7 @@
 * `zones`: finds the zone of this process.
 * `traffic_cost`: bytes by zone, and their price.
 * `partitioning`: chooses the partition of a record; shared by the clients.
-* `forecast`: where a producer's records would go.
+* `forecast`: where a producer's records go, now and after the failure of a zone.
 * `prometheus`: metrics of producers.
 * `clients`: the producers for confluent-kafka, its asyncio client and kafka-python.
 * `testing`: librdkafka's mock cluster, for tests.

@@ -5,7 +5,7 @@ ends. SQLAlchemy and a driver come with `pip install 'kafka-azimuth[sql]'`.
 
 * `partition_claims`: `PartitionClaims`, the calls of a job.
 * `claim_values`: the values of claims.
-* `due_times`: decides when a partition is due (pure).
+* `due_times`: decides when a partition is due. Pure.
 * `claiming_statements`: the statements that claim rows, for each database.
 * `claims_table`: the table and the database's clock.
 * `column_limits`: limits of the values in a row.

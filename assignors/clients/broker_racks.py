@@ -52,7 +52,7 @@ class BrokerRacks:
 
     def _request(self) -> Racks:
         from confluent_kafka import KafkaException  # noqa: PLC0415 -- not every member of a group loads librdkafka
-        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- as above
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- not every member of a group loads librdkafka
 
         config = {
             name: value

@@ -1,3 +1,4 @@
+# ruff: noqa: ANN401 -- kafka-python is untyped
 # ruff: noqa: SLF001 -- the one module that names what kafka-python keeps private
 """Every private name of kafka-python that is used here.
 
@@ -51,7 +52,7 @@ _LONGEST_BACKOFF_MS: Final = 1_000  # of Kafka's own consumer, retry.backoff.max
 _SHORT_BACKOFF_MS: Final = 10
 
 
-def partition_metadata(cluster: Any, topic: str) -> dict[int, Any]:  # noqa: ANN401 -- kafka-python is untyped
+def partition_metadata(cluster: Any, topic: str) -> dict[int, Any]:
     """Return a copy of the metadata of a topic's partitions (`leader_id`, `replica_nodes`) by number.
 
     It is a copy because another thread may change the original. No public method returns the replicas of a partition.
@@ -59,19 +60,19 @@ def partition_metadata(cluster: Any, topic: str) -> dict[int, Any]:  # noqa: ANN
     return dict(cluster._partitions.get(topic) or {})
 
 
-def listening_coordinators(cluster: Any) -> list[Any]:  # noqa: ANN401 -- as above
+def listening_coordinators(cluster: Any) -> list[Any]:
     """List the objects whose weakly referenced methods listen to the cluster's metadata, including coordinators."""
     targets = (getattr(listener, "target", None) for listener in list(cluster._listeners))
     return [found for target in targets if callable(target) and (found := target()) is not None]
 
 
-def assignors_of(coordinator: Any) -> Mapping[str, Any]:  # noqa: ANN401 -- as above
+def assignors_of(coordinator: Any) -> Mapping[str, Any]:
     """Return a coordinator's assignors by name; empty for a listener that is not a coordinator."""
     assignors: Mapping[str, Any] = getattr(coordinator, "_assignors", {})
     return assignors
 
 
-def asking_coordinator() -> Any:  # noqa: ANN401 -- as above
+def asking_coordinator() -> Any:
     """Return the coordinator that requests an assignor's metadata, from the call stack; None if there is none.
 
     kafka-python does not pass it, and nothing else distinguishes two members that share one assignor.
@@ -84,26 +85,26 @@ def asking_coordinator() -> Any:  # noqa: ANN401 -- as above
     return None
 
 
-def is_closed(coordinator: Any) -> bool:  # noqa: ANN401 -- as above
+def is_closed(coordinator: Any) -> bool:
     """Return whether a coordinator has left its group for good."""
     return bool(coordinator._heartbeat_closed)
 
 
-def sticky_subscription(topics: list[str], owned: Iterable[TopicPartition], generation: int) -> Any:  # noqa: ANN401 -- as above
+def sticky_subscription(topics: list[str], owned: Iterable[TopicPartition], generation: int) -> Any:
     """Create the subscription of a member of the stock sticky assignor that owns these partitions."""
     return StickyPartitionAssignor._metadata(topics, owned, generation)
 
 
-def last_metadata_ms(cluster: Any) -> float:  # noqa: ANN401 -- as above
+def last_metadata_ms(cluster: Any) -> float:
     """Return the time of the last metadata, in milliseconds of the monotonic clock; 0 before the first."""
     return float(cluster._last_successful_refresh_ms)
 
 
-def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:  # noqa: ANN401 -- as above
+def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:
     """Call `wake` whenever the coordinator finds that it must rejoin the group."""
 
     def then_wake(change: Callable[..., None]) -> Callable[..., None]:
-        def changed(*arguments: Any, **named: Any) -> None:  # noqa: ANN401 -- passed on
+        def changed(*arguments: Any, **named: Any) -> None:
             change(*arguments, **named)
             wake()
 
@@ -113,12 +114,12 @@ def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:  # noq
     coordinator.reset_generation = then_wake(coordinator.reset_generation)
 
 
-def wake_on_metadata(coordinator: Any, wake: Callable[[], object]) -> None:  # noqa: ANN401 -- as above
+def wake_on_metadata(coordinator: Any, wake: Callable[[], object]) -> None:
     """Call `wake` after each response with metadata."""
     _listen(coordinator, lambda _: wake())
 
 
-def back_off_absent_topics(coordinator: Any) -> None:  # noqa: ANN401 -- as above
+def back_off_absent_topics(coordinator: Any) -> None:
     """Request a topic that does not exist less and less often, as Kafka's own consumer does (KIP-580).
 
     kafka-python requests it ten times a second, as long as it does not exist, and each answer wakes the member.
@@ -135,7 +136,7 @@ def back_off_absent_topics(coordinator: Any) -> None:  # noqa: ANN401 -- as abov
 
 
 @contextlib.contextmanager
-def short_backoff(coordinator: Any) -> Iterator[None]:  # noqa: ANN401 -- as above
+def short_backoff(coordinator: Any) -> Iterator[None]:
     """Let a request for metadata follow the one before at once, within the block.
 
     kafka-python lets `retry_backoff_ms` pass between any two of them, not only before a retry.
@@ -149,7 +150,7 @@ def short_backoff(coordinator: Any) -> Iterator[None]:  # noqa: ANN401 -- as abo
         config["retry_backoff_ms"] = max(usual_ms, config["retry_backoff_ms"])
 
 
-def _listen(coordinator: Any, listener: Callable[[Any], object]) -> None:  # noqa: ANN401 -- as above
+def _listen(coordinator: Any, listener: Callable[[Any], object]) -> None:
     async def listen() -> None:  # in the event loop, which calls the listeners
         coordinator._cluster.add_listener(listener)
 

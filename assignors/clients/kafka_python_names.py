@@ -36,9 +36,9 @@ def kafka_python_settings(kafka: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         MembershipError: a certificate, a key or a keystore cannot be read.
     """
-    from kafka import KafkaConsumer  # noqa: PLC0415 -- tasks need the names and have no such client
+    from kafka import KafkaConsumer  # noqa: PLC0415 -- tasks have no such client
 
-    from assignors.clients.kafka_python_security import kafka_python_security  # noqa: PLC0415 -- as above
+    from assignors.clients.kafka_python_security import kafka_python_security  # noqa: PLC0415 -- tasks have no such client
 
     config: dict[str, Any] = {}
     for name, value in kafka.items():
@@ -72,7 +72,7 @@ def refused_property(error: Exception, kafka: Mapping[str, Any]) -> str:
         error: the KafkaException of a client's constructor.
         kafka: its properties; the message shows the value of one that names a file.
     """
-    from kafka import KafkaConsumer  # noqa: PLC0415 -- as above
+    from kafka import KafkaConsumer  # noqa: PLC0415 -- tasks have no such client
 
     text = str(error.args[0].str())
     if (unknown := _UNKNOWN.search(text)) is None:

@@ -159,7 +159,7 @@ def _certificate_and_key(config: Mapping[str, Any]) -> tuple[bytes | None, bytes
 def _from_keystore(path: Path, password: object) -> tuple[bytes, bytes]:
     try:
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 -- only keystores need it
-        from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 -- as above
+        from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 -- only keystores need it
     except ImportError as error:
         raise MembershipError(
             f"ssl.keystore.location={str(path)!r}: a keystore needs `pip install 'kafka-azimuth[keystore]'`, or give "

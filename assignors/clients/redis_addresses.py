@@ -96,7 +96,7 @@ def connect_redis(url: str, **options: Any) -> Any:  # noqa: ANN401 -- redis-py 
         ValueError: the address is invalid; the message of redis-py may contain a part of the password.
     """
     import redis  # noqa: PLC0415 -- an extra
-    from redis.sentinel import Sentinel  # noqa: PLC0415 -- as above
+    from redis.sentinel import Sentinel  # noqa: PLC0415 -- an extra
 
     if not is_sentinel(url):
         return redis.Redis.from_url(url, **options)
@@ -107,7 +107,7 @@ def connect_redis(url: str, **options: Any) -> Any:  # noqa: ANN401 -- redis-py 
     return sentinel.master_for(found.service, db=found.database, **found.server, **options)
 
 
-def close_redis(client: Any) -> None:  # noqa: ANN401 -- as above
+def close_redis(client: Any) -> None:  # noqa: ANN401 -- redis-py is an extra
     """Close the connections of a client of `connect_redis`, and those to the Sentinels, which redis-py leaves open."""
     client.close()
     found = getattr(getattr(client, "connection_pool", None), "sentinel_manager", None)

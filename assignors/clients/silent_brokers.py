@@ -58,7 +58,7 @@ def list_cluster(admin: AdminClient, timeout_s: float) -> Any:  # noqa: ANN401 -
     return admin.list_topics(timeout=timeout_s)
 
 
-def broker_addresses(metadata: Any) -> tuple[str, ...]:  # noqa: ANN401 -- as above
+def broker_addresses(metadata: Any) -> tuple[str, ...]:  # noqa: ANN401 -- confluent-kafka's stub has no such type
     """Return the addresses of the brokers in a cluster's metadata, sorted."""
     hosts = ((f"[{one.host}]" if ":" in one.host else one.host, one.port) for one in metadata.brokers.values())
     return tuple(sorted(f"{host}:{port}" for host, port in hosts))

@@ -38,7 +38,7 @@ def ask_brokers(kafka: Mapping[str, Any], wait_s: float) -> tuple[Any, str]:
         The cluster's metadata, and an empty text; or None, and one clause with the reason.
     """
     from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415 -- needed only after an error
-    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- as above
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- needed only after an error
 
     said: list[str] = []
     down: list[bool] = []

@@ -1,6 +1,6 @@
 """Plans of several strategies for a live group. Needs kafka-python; changes nothing.
 
-* `live_group`: members, claims and topics of a group on a cluster; `broker_assigned_group`: one whose broker assigns.
+* `live_group`: members, claims and topics of a live group; `broker_assigned_group`: those of a group of KIP-848.
 * `stock_assignors`: kafka-python's own assignors, without a broker.
 * `outcomes`: the plan of each strategy, side by side.
 """

@@ -196,7 +196,7 @@ def _topic(described: Mapping[str, Any], racks: Mapping[int, str]) -> Topic:
     )
 
 
-def _sizes(admin: Any, names: list[str]) -> dict[TopicPartition, int] | None:  # noqa: ANN401 - as above
+def _sizes(admin: Any, names: list[str]) -> dict[TopicPartition, int] | None:  # noqa: ANN401 - kafka-python is untyped
     """Return the bytes of each partition's largest replica: a replica that is catching up is smaller."""
     sizes: dict[TopicPartition, int] = {}
     try:

@@ -82,7 +82,7 @@ class AIOGroupConsumer(AIOConsumer):
     async def consume(
         self,
         num_messages: int = 1,
-        timeout: float = -1,  # noqa: ASYNC109 -- as above
+        timeout: float = -1,  # noqa: ASYNC109 -- as confluent-kafka has it
     ) -> list[Message]:
         """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
         return await self._take(num_messages, timeout)
@@ -123,14 +123,14 @@ class AIOGroupConsumer(AIOConsumer):
         found: ReceivedTraffic = await self._call(self._group_consumer.traffic)
         return found
 
-    async def _take(self, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as above
+    async def _take(self, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as confluent-kafka has it
         while True:
             found = await self._take_once(most, timeout)
             # A concurrent seek or revocation may have dropped all records of a call without a limit.
             if found or timeout >= 0 or not most:
                 return found
 
-    async def _take_once(self, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as above
+    async def _take_once(self, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as confluent-kafka has it
         take = self._group_consumer._awaited_take(most, timeout)  # noqa: SLF001 -- made for this class
         try:
             await self._call(take.run)

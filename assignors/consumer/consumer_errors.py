@@ -95,10 +95,10 @@ def consumer_error(error: MembershipError) -> ConsumerError:
     if isinstance(error, FencedError):
         kind, code = FencedConsumerError, KafkaError.ILLEGAL_GENERATION
     elif isinstance(error, NotOwnedError):
-        kind, code = NotOwnedConsumerError, KafkaError._STATE  # noqa: SLF001 -- as above
+        kind, code = NotOwnedConsumerError, KafkaError._STATE  # noqa: SLF001 -- librdkafka's own code
     cause = error.__cause__
     if isinstance(cause, kafka.errors.KafkaTimeoutError | TimeoutError):
-        code = KafkaError._TIMED_OUT  # noqa: SLF001 -- as above
+        code = KafkaError._TIMED_OUT  # noqa: SLF001 -- librdkafka's own code
     elif isinstance(cause, kafka.errors.KafkaError) and (errno := getattr(cause, "errno", None)):
         code = int(errno)  # -1 is UNKNOWN
     elif isinstance(cause, KafkaException) and kind is ConsumerError:

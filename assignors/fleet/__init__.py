@@ -13,12 +13,15 @@
 * `explanation`: why an agent reads a topic, and which agent is next.
 * `lanes`: topics of a cluster on few consumers.
 * `membership_contract`: the contract of static, Redis and Kafka membership.
+* `static_membership`: membership from the configuration.
+* `server_membership`: what the memberships with a server share.
 * `kafka_membership`: membership by the group protocol of a home cluster.
 * `redis_membership`: membership by keys with a time to live.
 * `source`: a cluster, and which of its topics are read.
 * `topic_descriptions`: a cluster's metadata of these topics.
 * `cluster_topics`: a thread that refreshes a cluster's topics.
 * `hand_over`: topics that go to another agent are read until that agent has started.
+* `agent_parts`: what the loop needs; the contract of an ingestion.
 * `agent_loop`: the agent's loop: view, topics, placement.
 """
 
@@ -27,7 +30,8 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.fleet.agent_loop import AgentParts, FleetAgent, Ingestion
+    from assignors.fleet.agent_loop import FleetAgent
+    from assignors.fleet.agent_parts import AgentParts, Ingestion
     from assignors.fleet.agents_per_topic import FleetWorkers, Override
     from assignors.fleet.agents_view import Agent, View
     from assignors.fleet.agreed_workers import KnownWorkers, status_drift
@@ -37,10 +41,11 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.fleet_topic import FleetTopic, once_each
     from assignors.fleet.kafka_membership import KafkaMembers
     from assignors.fleet.lanes import Lane, LaneChange, Lanes, lane_change
-    from assignors.fleet.membership_contract import Members, Membership, Session, Standing, StaticMembers, Witness
+    from assignors.fleet.membership_contract import Members, Membership, Session, Standing, Witness
     from assignors.fleet.partition_shares import PRESENT_DIVISION
     from assignors.fleet.redis_membership import RedisMembers
     from assignors.fleet.source import Source
+    from assignors.fleet.static_membership import StaticMembers
     from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
     from assignors.fleet.topic_placement import Balance, BalanceBy, Decision, decide
     from assignors.fleet.topic_zones import agreed_zones, with_zones
@@ -48,7 +53,8 @@ else:
     __getattr__ = lazy.attributes(
         __name__,
         {
-            "agent_loop": ["AgentParts", "FleetAgent", "Ingestion"],
+            "agent_loop": ["FleetAgent"],
+            "agent_parts": ["AgentParts", "Ingestion"],
             "agents_per_topic": ["FleetWorkers", "Override"],
             "agents_view": ["Agent", "View"],
             "agreed_workers": ["KnownWorkers", "status_drift"],
@@ -58,10 +64,11 @@ else:
             "fleet_topic": ["FleetTopic", "once_each"],
             "kafka_membership": ["KafkaMembers"],
             "lanes": ["Lane", "LaneChange", "Lanes", "lane_change"],
-            "membership_contract": ["Members", "Membership", "Session", "Standing", "StaticMembers", "Witness"],
+            "membership_contract": ["Members", "Membership", "Session", "Standing", "Witness"],
             "partition_shares": ["PRESENT_DIVISION"],
             "redis_membership": ["RedisMembers"],
             "source": ["Source"],
+            "static_membership": ["StaticMembers"],
             "topic_descriptions": ["Sighting", "ask_ids", "sight"],
             "topic_placement": ["Balance", "BalanceBy", "Decision", "decide"],
             "topic_zones": ["agreed_zones", "with_zones"],

@@ -24,7 +24,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from assignors.clients.kafka_python_creation import connected
 from assignors.errors import FleetError, MembershipError
 from assignors.fleet.agents_view import Agent, View
-from assignors.fleet.membership_contract import Membership, Session, Standing, ThreadedMembers, Witness, without_server
+from assignors.fleet.membership_contract import Membership, Session, Standing, Witness
+from assignors.fleet.server_membership import ServerMembers, without_server
 from assignors.member.group_member import GroupMember
 from assignors.protocol.join_subscription import encode_subscription
 
@@ -137,7 +138,7 @@ class _ViewAssignor(AbstractPartitionAssignor):
             self._on_round(self.last)
 
 
-class KafkaMembers(ThreadedMembers):
+class KafkaMembers(ServerMembers):
     """Membership of one agent by a Kafka group; the contract is that of `Members`.
 
     Brokers do not report the time of a member's last heartbeat, so `beats` is empty.

@@ -14,7 +14,8 @@ from assignors.clients.masked_addresses import shown
 from assignors.clients.redis_addresses import REDIS_ADDRESSES, close_redis, connect_redis
 from assignors.errors import FleetError
 from assignors.fleet.agents_view import Agent, View
-from assignors.fleet.membership_contract import Membership, Session, Standing, ThreadedMembers, Witness, without_server
+from assignors.fleet.membership_contract import Membership, Session, Standing, Witness
+from assignors.fleet.server_membership import ServerMembers, without_server
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ class _ForeignError(Exception):
     """The server holds a value that is not a view: another program writes to the fleet's keys."""
 
 
-class RedisMembers(ThreadedMembers):
+class RedisMembers(ServerMembers):
     """Membership of one agent by Redis; the contract is that of `Members`.
 
     If the server has lost its data (flushed, restarted without it), the first agent to send a beat restores the newest

@@ -25,8 +25,8 @@ _NAMED: Final = 3
 _UNAVAILABLE: Final = frozenset(
     {
         KafkaError._TIMED_OUT,  # noqa: SLF001 -- names of librdkafka's own errors begin with an underscore
-        KafkaError._TRANSPORT,  # noqa: SLF001 -- as above
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 -- as above
+        KafkaError._TRANSPORT,  # noqa: SLF001 -- names of librdkafka's own errors begin with an underscore
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 -- names of librdkafka's own errors begin with an underscore
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.NOT_CONTROLLER,
         KafkaError.BROKER_NOT_AVAILABLE,

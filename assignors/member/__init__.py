@@ -9,6 +9,7 @@
 * `session_timeout`: the partitions are lost when the coordinator has not answered for a session.
 * `member_commits`: Kafka commits under the member's generation.
 * `broker_assigned_member`: `BrokerAssignedMember`: the same interface where the broker assigns (KIP-848).
+* `broker_assigned_thread`: its thread, which polls librdkafka.
 * `broker_assigned_offsets`: its commits; `broker_assigned_errors`: its errors.
 * `broker_assigned_callbacks`: the callbacks for which its thread waits.
 * `librdkafka_numbers`: numbers in its properties; `first_answer`: its wait for a broker.

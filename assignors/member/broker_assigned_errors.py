@@ -22,7 +22,7 @@ _FATAL: Final = frozenset(
 
 _PASSING: Final = frozenset(
     {
-        KafkaError._TRANSPORT,  # noqa: SLF001 -- as above
+        KafkaError._TRANSPORT,  # noqa: SLF001 -- librdkafka's own code
         KafkaError.BROKER_NOT_AVAILABLE,
         KafkaError.KAFKA_STORAGE_ERROR,
         KafkaError.LEADER_NOT_AVAILABLE,

@@ -1,55 +1,21 @@
 """Membership in a KIP-848 group, whose broker assigns the partitions: through librdkafka, without fetching."""
 
-import logging
-import struct
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import MembershipError
-from assignors.member.broker_assigned_callbacks import ServedCallbacks
-from assignors.member.broker_assigned_errors import (
-    broker_error,
-    is_fatal,
-    is_missing_right,
-    is_of_group,
-    is_taken_id,
-    membership_error,
-    taken_id_message,
-)
+from assignors.member.broker_assigned_errors import is_fatal, membership_error
 from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets, with_metadata
-from assignors.member.callback_thread import Callback, CallbackThread
-from assignors.member.first_answer import wait_for_broker
-from assignors.member.librdkafka_numbers import milliseconds
-from assignors.member.on_assigned_once import AnnouncedPartitions
+from assignors.member.broker_assigned_thread import STEP_S, BrokerAssignedThread
+from assignors.member.callback_thread import Callback
 from assignors.member.ownership import Ownership, OwnershipCell
-from assignors.member.thread_calls import ThreadCalls
 from assignors.planner.topics_and_members import TopicPartition
 
-log = logging.getLogger(__name__)
-T = TypeVar("T")
-
-# No record is wanted: partitions are paused as soon as they are assigned, and the queue has the smallest size.
-_NO_FETCHING: Final[Mapping[str, object]] = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "auto.offset.reset": "latest",
-    "enable.partition.eof": False,
-    "queued.max.messages.kbytes": 1,
-    "queued.min.messages": 1,
-}
-_MAX_POLL_MS: Final = 300_000  # librdkafka's default
-_STEP_S: Final = 0.1
-_CLOSING_S: Final = 20.0  # as a commit in the classic protocol
-_LEAVING_S: Final = 6.0  # librdkafka waits 5 s for the answer to its last heartbeat
-_SETTLED_S: Final = 1.0  # the broker sends an assignment with the first heartbeat's answer, or has none for now
-_REFUSED_S: Final = 1.0  # a new member is also refused until the previous member's session has expired
-_METADATA_HEAD: Final = struct.Struct("<7si")  # "CGMDv2:" and the generation, which is the member epoch here
+_CREDENTIALS_S: Final = 1.0
 
 
 class BrokerAssignedMember:
@@ -96,28 +62,22 @@ class BrokerAssignedMember:
         self._group = str(config["group.id"])
         self._topics = list(topics)
         self._assignor = config.get("group.remote.assignor")
-        self._max_poll_s = milliseconds(config.get("max.poll.interval.ms"), _MAX_POLL_MS) / 1000
-        self._on_revoked = on_revoked
-        self._on_lost = on_lost or on_revoked
-        self._awake = awake
-        self._on_error = on_error
-        self._waits_for_rights = waits_for_rights
         self._cell = OwnershipCell(on_change)
-        self._ended = threading.Event()
-        self._calls = ThreadCalls()
-        self._joined_at: float | None = None
         try:
-            self._consumer = Consumer({**config, **_NO_FETCHING, "error_cb": self._see_error})
+            self._thread = BrokerAssignedThread(
+                config,
+                self._cell,
+                on_assigned=on_assigned,
+                on_revoked=on_revoked,
+                on_lost=on_lost,
+                awake=awake,
+                on_error=on_error,
+                waits_for_rights=waits_for_rights,
+                reports_empty=reports_empty,
+            )
         except (KafkaException, TypeError, ValueError) as error:
             raise membership_error(error, self._group, self._topics, self._assignor) from error
-        self._metadata: bytes = self._consumer.consumer_group_metadata()  # also before the first heartbeat
-        self._offsets = BrokerAssignedOffsets(self._consumer, self._cell, self._group)
-        self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
-        self._served = ServedCallbacks(self._callbacks, self._calls)
-        self._announced = AnnouncedPartitions(
-            self._callbacks, on_assigned=on_assigned, on_lost=self._on_lost, reports_empty=reports_empty
-        )
-        self._thread = threading.Thread(target=self._run, name=f"group-member-{self._group}", daemon=True)
+        self._offsets = BrokerAssignedOffsets(self._thread.consumer, self._cell, self._group)
 
     def start(self, timeout_s: float = 30.0) -> Self:
         """Connect, and join in the background. A second call has no effect.
@@ -125,18 +85,11 @@ class BrokerAssignedMember:
         Raises:
             MembershipError: no broker answered in time, or the subscription is invalid.
         """
-        if self._thread.ident is not None:
-            return self
-        try:
-            wait_for_broker(self._consumer, timeout_s)
-            self._consumer.subscribe(
-                self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
-            )
-        except KafkaException as error:
-            self._consumer.close()
-            self._callbacks.end()
-            raise membership_error(error, self._group, self._topics, self._assignor) from error
-        self._thread.start()
+        if not self._thread.started:
+            try:
+                self._thread.start(self._topics, timeout_s)
+            except KafkaException as error:
+                raise membership_error(error, self._group, self._topics, self._assignor) from error
         return self
 
     def close(self) -> None:
@@ -149,35 +102,7 @@ class BrokerAssignedMember:
             MembershipError: called in a callback, for which it would wait; or the coordinator does not answer, and a
                 callback has not returned for max.poll.interval.ms.
         """
-        if self._callbacks.here() or threading.current_thread() is self._thread:
-            raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
-        self._ended.set()
-        if self._thread.is_alive():
-            self._join_thread()
-        elif self._thread.ident is None:  # not started
-            self._consumer.close()
-            self._callbacks.end()
-
-    def _join_thread(self) -> None:
-        """Wait for the thread's end; without brokers librdkafka can keep it for minutes, in a commit or in its close().
-
-        The thread is then left alone, and ends when librdkafka returns.
-        """
-        until = time.monotonic() + _CLOSING_S
-        while self._thread.is_alive():
-            self._thread.join(_STEP_S)
-            if time.monotonic() > until and self._served.idle_s > _LEAVING_S:
-                log.warning("group %r: the coordinator does not answer; not waiting for the member's end", self._group)
-                self._cell.change(lambda now: now.outside())
-                returned = threading.Event()
-                self._announced.abandon(returned.set)
-                limit_s = self._max_poll_s + _LEAVING_S  # the group does not wait longer for a callback
-                if not returned.wait(limit_s):
-                    raise MembershipError(
-                        f"group {self._group!r}: a callback has not returned for {limit_s:g} s, and close() does not "
-                        "wait longer: the member has left the group, or its session expires"
-                    )
-                return
+        self._thread.end()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -188,7 +113,7 @@ class BrokerAssignedMember:
     @property
     def ends(self) -> bool:
         """Whether it closes or has failed: it need not answer requests for offsets any more."""
-        return self._ended.is_set() or self._cell.failed is not None
+        return self._thread.ends or self._cell.failed is not None
 
     @property
     def fatal(self) -> bool:
@@ -227,7 +152,7 @@ class BrokerAssignedMember:
         """
         self._raise_failed()
         if offsets:
-            self._ask(lambda: self._offsets.commit(offsets), timeout_s)
+            self._thread.ask(lambda: self._offsets.commit(offsets), timeout_s)
 
     def committed(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
         """Return the group's committed offsets, without partitions that have none.
@@ -249,159 +174,19 @@ class BrokerAssignedMember:
         """Like `committed`, in the order of the partitions, each with its own error."""
         self._raise_failed()
         asked = list(partitions)
-        if self._ended.is_set():  # while it closes, librdkafka lets each request for offsets time out
+        if self._thread.ends:  # while it closes, librdkafka lets each request for offsets time out
             raise MembershipError(f"no offsets of group {self._group!r}: its member closes") from TimeoutError()
-        return self._ask(lambda: self._offsets.committed(asked, timeout_s), timeout_s + _STEP_S)
+        return self._thread.ask(lambda: self._offsets.committed(asked, timeout_s), timeout_s + STEP_S)
 
     def group_metadata(self) -> bytes:
         """Return the argument of `Producer.send_offsets_to_transaction`, with the current epoch and member id."""
         self._raise_failed()
-        return self._metadata
+        return self._thread.metadata
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials for all later connections."""
-        self._ask(lambda: self._consumer.set_sasl_credentials(username, password), _STEP_S * 10)
-
-    def _run(self) -> None:
-        try:
-            self._steps()
-        except Exception as error:
-            log.exception("group %r: the membership ends", self._group)
-            self._cell.fail(error)
-        finally:
-            try:
-                self._consumer.close()  # calls on_revoked
-            except (KafkaException, RuntimeError) as error:
-                log.warning("group %r: the member left with an error: %s", self._group, error)
-            self._cell.change(lambda now: now.outside())
-            self._calls.end()
-            self._announced.end()  # librdkafka's close() may not have revoked all
-
-    def _steps(self) -> None:
-        polled_at = time.monotonic()
-        while not self._ended.is_set():
-            self._calls.serve()
-            if self._awake():
-                late = time.monotonic() - polled_at > self._max_poll_s
-                left = self._step()
-                polled_at = time.monotonic()
-                if late and not left and (kept := _keys(self._consumer.assignment())):
-                    self._announce(kept)
-                continue
-            self._ended.wait(_STEP_S)
-            if time.monotonic() - polled_at > self._max_poll_s:
-                self._oversleep()
-
-    def _oversleep(self) -> None:
-        """Give up all partitions: librdkafka is leaving the group, and reports it in the next poll at the latest.
-
-        If that poll came before librdkafka left, it still has them, and they are announced again.
-        """
-        self._cell.change(lambda now: now.outside())
-        self._announced.lose()
-
-    def _announce(self, keys: frozenset[TopicPartition]) -> None:
-        epoch = self._epoch()
-        self._announced.add(keys, lambda new: self._cell.change(lambda now: now.plus(new, epoch)))
-
-    def _step(self) -> bool:
-        """Poll once; return whether librdkafka has left the group, because the last poll was too long ago."""
-        try:
-            message = self._consumer.poll(_STEP_S)
-        except KafkaException as refused:
-            self._end(refused)
-            return False
-        except Exception:  # a callback of the program: it counts as returned
-            log.exception("group %r: a callback failed", self._group)
-            return False
-        error = None if message is None else message.error()
-        if message is not None and error is not None:
-            self._see_error(error)
-            if message.topic() is not None or is_of_group(error):
-                self._on_error(message)
-        if self._cell.failed is None:
-            self._see_epoch()
-        return error is not None and error.code() == KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 -- librdkafka's own code
-
-    def _see_error(self, error: KafkaError) -> None:
-        log.debug("group %r: %s", self._group, error)
-        if self._waits_for_rights and is_missing_right(error):
-            return
-        cause = broker_error(error)
-        if error.fatal() or is_fatal(error) or is_fatal(cause):
-            self._end(KafkaException(cause))
-
-    def _see_epoch(self) -> None:
-        """Take over the epoch and the member id, which change without a callback."""
-        epoch = self._epoch()
-        if epoch <= 0:  # epoch 0 is a request to join
-            self._joined_at = None
-            return
-        now = time.monotonic()
-        self._joined_at = self._joined_at or now
-        owned = self._cell.value
-        joined = bool(owned.joined or owned.partitions or now - self._joined_at > _SETTLED_S)
-        if (owned.generation, owned.joined) != (epoch, joined):
-            member_id = str(self._consumer.memberid() or "")
-            self._cell.change(lambda was: was.standing(generation=epoch, member_id=member_id, joined=joined))
-
-    def _epoch(self) -> int:
-        self._metadata = self._consumer.consumer_group_metadata()
-        _, epoch = _METADATA_HEAD.unpack_from(self._metadata)
-        return int(epoch)
-
-    def _assigned(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        keys = _keys(partitions)
-        # A number as the offset, so that librdkafka asks for none.
-        consumer.incremental_assign([KafkaPartition(*key, 0) for key in keys])
-        consumer.pause([KafkaPartition(*key) for key in keys])
-        self._see_epoch()  # the program may ask for the member's id in on_assigned
-        self._announce(keys)
-
-    def _revoked(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        keys = self._announced.take(_keys(partitions))
-        self._call(self._on_revoked, keys)
-        # Unlike in the classic protocol, no join follows: the other partitions stay as they are.
-        self._cell.change(
-            lambda now: now.minus(keys).standing(generation=now.generation, member_id=now.member_id, joined=now.joined)
-        )
-        consumer.incremental_unassign(partitions)
-
-    def _lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        keys = self._announced.take(_keys(partitions))
-        self._joined_at = None
-        self._cell.change(lambda now: now.outside())
-        self._call(self._on_lost, keys)
-        consumer.incremental_unassign(partitions)
-
-    def _call(self, callback: Callback | None, keys: frozenset[TopicPartition]) -> None:
-        """Call a callback, and serve requests while it runs: the program may commit the partitions that it loses."""
-        if callback is not None and keys:
-            self._served.call(callback, keys)
-
-    def _ask(self, call: Callable[[], T], timeout_s: float) -> T:
-        def checked() -> T:
-            try:
-                return call()
-            except RuntimeError as error:
-                raise MembershipError(f"no member of group {self._group!r}: it is closed") from error
-
-        return self._calls.ask(checked, timeout_s)
-
-    def _end(self, error: KafkaException) -> None:
-        if self._cell.failed is not None:
-            return
-        if is_taken_id(error.args[0]):
-            self._on_error(taken_id_message())
-            self._ended.wait(_REFUSED_S)
-        self._cell.fail(error)
-        self._ended.set()
-        self._announced.lose()
+        self._thread.ask(lambda: self._thread.consumer.set_sasl_credentials(username, password), _CREDENTIALS_S)
 
     def _raise_failed(self) -> None:
         if (error := self._cell.failed) is not None:
             raise membership_error(error, self._group, self._topics, self._assignor) from error
-
-
-def _keys(partitions: Iterable[KafkaPartition]) -> frozenset[TopicPartition]:
-    return frozenset((one.topic, one.partition) for one in partitions)

@@ -290,7 +290,10 @@ class GroupMember:
         return self._started().beginnings(partitions, timeout_s)
 
     def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
-        """Return the exclusive end of each log (with read_committed, before any open transaction); as above."""
+        """Return the exclusive end of each log (with read_committed, before any open transaction).
+
+        Without partitions that have no leader. One request per broker.
+        """
         return self._started().ends(partitions, timeout_s)
 
     def offsets_for_times(

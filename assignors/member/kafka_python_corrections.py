@@ -1,3 +1,4 @@
+# ruff: noqa: ANN401 -- kafka-python is untyped
 # ruff: noqa: SLF001 -- kafka-python has no public hooks in a join
 """Corrections of kafka-python's joins, heartbeats and metadata, each described at its function."""
 
@@ -25,7 +26,7 @@ _JOINS_AT_ONCE, _JOIN_PAUSE_S = 5, 0.1
 _PASSING = frozenset({LeaderNotAvailableError.errno, RequestTimedOutError.errno, UnknownError.errno})
 
 
-def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
+def see_joins_through(coordinator: Any) -> None:
     """Finish each join, and call `on_lost` before a removed member rejoins.
 
     kafka-python continues a join only while `need_rejoin` is true. After JoinGroup is sent, it may become false: for a
@@ -53,7 +54,7 @@ def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
     coordinator._do_join_and_sync_async = join
 
 
-def pause_between_refused_joins(coordinator: Any) -> None:  # noqa: ANN401 - untyped
+def pause_between_refused_joins(coordinator: Any) -> None:
     """Let a tenth of a second pass before a join if several in a row were refused; kafka-python sends 1,000 a second.
 
     The first ones go at once: a new member is refused once (KIP-394), and members that start together a few times.
@@ -76,7 +77,7 @@ def pause_between_refused_joins(coordinator: Any) -> None:  # noqa: ANN401 - unt
     coordinator._do_join_and_sync_async = join
 
 
-def report_each_join(coordinator: Any, joined: Callable[[int], Awaitable[None]]) -> None:  # noqa: ANN401 - untyped
+def report_each_join(coordinator: Any, joined: Callable[[int], Awaitable[None]]) -> None:
     """Await `joined` with the generation at the end of each rebalance.
 
     kafka-python calls no listener at the end of a cooperative rebalance that brings this member no partition.
@@ -90,7 +91,7 @@ def report_each_join(coordinator: Any, joined: Callable[[int], Awaitable[None]])
     coordinator._on_join_complete_async = completed
 
 
-def leave_when_refused(coordinator: Any) -> None:  # noqa: ANN401 - untyped
+def leave_when_refused(coordinator: Any) -> None:
     """Lose the membership when a heartbeat is refused for missing rights, and join again, as librdkafka does.
 
     kafka-python keeps the partitions although the broker's session ends, and others may own them then.
@@ -107,12 +108,12 @@ def leave_when_refused(coordinator: Any) -> None:  # noqa: ANN401 - untyped
     coordinator._send_heartbeat_request = heartbeat
 
 
-def leave_although_static(coordinator: Any) -> None:  # noqa: ANN401 - untyped
+def leave_although_static(coordinator: Any) -> None:
     """Let the next leave send LeaveGroup also for a static member, as `unsubscribe` of librdkafka does."""
     coordinator.is_dynamic_member = lambda: True
 
 
-def heartbeat_when_due(coordinator: Any) -> None:  # noqa: ANN401 - untyped
+def heartbeat_when_due(coordinator: Any) -> None:
     """Send heartbeats at their interval, however often the coordinator is looked up.
 
     kafka-python begins the interval again when it finds the coordinator, and looks it up after each refused commit. A
@@ -120,7 +121,7 @@ def heartbeat_when_due(coordinator: Any) -> None:  # noqa: ANN401 - untyped
     """
     find = coordinator._handle_find_coordinator_response
 
-    def found(response: Any) -> Any:  # noqa: ANN401 - kafka-python's
+    def found(response: Any) -> Any:
         heartbeat = coordinator.heartbeat
         begun = heartbeat.last_reset
         number = find(response)
@@ -132,14 +133,14 @@ def heartbeat_when_due(coordinator: Any) -> None:  # noqa: ANN401 - untyped
     coordinator._handle_find_coordinator_response = found
 
 
-def keep_topics_of_passing_errors(cluster: Any) -> None:  # noqa: ANN401 - untyped
+def keep_topics_of_passing_errors(cluster: Any) -> None:
     """Keep what is known of a topic while a broker answers with an error that passes, as librdkafka does.
 
     kafka-python forgets its partitions, so the member would lose all of them, and join again.
     """
     update = cluster.update_metadata
 
-    def updated(metadata: Any) -> None:  # noqa: ANN401 - kafka-python's
+    def updated(metadata: Any) -> None:
         known, again = cluster._partitions, False
         for topic in metadata.topics:
             if topic.error_code in _PASSING and topic.name in known:
@@ -151,7 +152,7 @@ def keep_topics_of_passing_errors(cluster: Any) -> None:  # noqa: ANN401 - untyp
     cluster.update_metadata = updated
 
 
-def lead_any_member(coordinator: Any) -> None:  # noqa: ANN401 - untyped
+def lead_any_member(coordinator: Any) -> None:
     """Plan for the other members if one has sent a subscription that cannot be read.
 
     The broker does not check subscriptions. kafka-python raises an error on the leader, which ends its membership, then
@@ -159,7 +160,7 @@ def lead_any_member(coordinator: Any) -> None:  # noqa: ANN401 - untyped
     """
     perform = coordinator._perform_assignment
 
-    def assign(leader: str, protocol: str, members: list[Any]) -> Any:  # noqa: ANN401 - kafka-python's
+    def assign(leader: str, protocol: str, members: list[Any]) -> Any:
         sent = [one.metadata for one in members]
         try:
             return perform(leader, protocol, members)

@@ -56,7 +56,7 @@ class _JoinAnswer(Future):
 
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:  # noqa: ANN401 - kafka-python's
         """Pass the answer on, because a poll waits for it."""
-        super().add_callback(f, *args, **kwargs)  # type: ignore[no-untyped-call]  # as above
+        super().add_callback(f, *args, **kwargs)  # type: ignore[no-untyped-call]  # kafka-python
         self.answer.add_callback(self.success)
         self.answer.add_errback(self.failure)
         return self

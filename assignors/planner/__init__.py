@@ -2,11 +2,10 @@
 
 * `assign_partitions`: `plan()` assigns partitions to members, step by step.
 * `topics_and_members`: `Topic` and `Member`, the input.
-* `plan_request`: the input as arrays, with the settings.
 * `plan_result`: `Plan`, the result.
 * `explanation`: explains why a member reads a topic or not.
-* `input_arrays`: the input as arrays, with checked claims.
-* `worker_caps`: workers per topic, the most members that may read it.
+* `input_arrays`: the input as arrays, with checked claims; `plan_request`: these arrays and the settings of one plan.
+* `worker_caps`: workers per topic: how many members may read it.
 * `topic_volumes`, `owners_by_volume`: volumes of topics, and plans that balance them.
 * `pinned_topics`: topics that a person gives to members.
 * `member_hosts`: finds the host in a member's identity.

@@ -192,7 +192,7 @@ class Assignor(AbstractPartitionAssignor):
     def _count(self, cluster: Any, name: str) -> int:  # noqa: ANN401
         try:
             return len(cluster.partitions_for_topic(name) or ())
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - the topic may be deleted meanwhile
             self._warn("topic", f"the metadata of topic {name!r} cannot be read: it is left out ({error!r})")
             return 0
 

@@ -172,7 +172,7 @@ class ShuffledRoundRobinAssignor(Assignor):
 
     strategy = "shuffled"
 
-    def __init__(  # noqa: PLR0913 - as above
+    def __init__(  # noqa: PLR0913 - the settings are the public surface
         self,
         seed: int = 0,
         rack: str | None = None,

@@ -20,7 +20,7 @@
 * `state_store`: windows and states in memory or in Redis.
 * `alerts`: log, webhook and Redis hooks.
 * `decision_journal`: decisions as JSON lines.
-* `workers_records`: the compacted topic with the numbers: its format.
+* `workers_records`: the format of the compacted topic with the numbers.
 * `workers_topic_client`: reading and writing that topic.
 * `workers_news`: news of that topic by Redis.
 * `poll_settings`: the published settings of a worker's polls.

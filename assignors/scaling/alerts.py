@@ -157,7 +157,7 @@ def _post(address: str, message: Mapping[str, Any]) -> None:
     request = urllib.request.Request(  # noqa: S310 -- the scheme was checked
         address, data=json.dumps(message).encode(), headers={"Content-Type": "application/json"}, method="POST"
     )
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310 -- as above
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310 -- the scheme was checked
         pass
 
 

@@ -164,7 +164,7 @@ def _observation(text: Any) -> Observation | None:  # noqa: ANN401 -- redis-py's
         return None
 
 
-def _state(text: Any) -> State | None:  # noqa: ANN401 -- as above
+def _state(text: Any) -> State | None:  # noqa: ANN401 -- redis-py's own
     try:
         workers, changed_s, wanted, worker_rate = json.loads(text)
         pairs = tuple((float(time_s), int(number)) for time_s, number in wanted)

@@ -126,7 +126,7 @@ def slope(view: View, over_s: float | None = None) -> float:
     lag = lag_records(seen.start[begin:, use], seen.end[begin:, use], seen.committed[begin:, use])
     known = (lag >= 0).all(axis=1)
     times, total = seen.times_s[begin:][known], lag[known].sum(axis=1)
-    if len(times) < 2:  # noqa: PLR2004 -- as above
+    if len(times) < 2:  # noqa: PLR2004 -- a line needs two points
         return 0.0
     times = times - times.mean()
     return float((times * (total - total.mean())).sum() / (times**2).sum())

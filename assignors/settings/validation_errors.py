@@ -22,7 +22,7 @@ def place(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     return ".".join(str(one) for one in error["loc"])
 
 
-def plain(error: Any, model: "type[BaseModel]") -> str | None:  # noqa: ANN401 -- as above
+def plain(error: Any, model: "type[BaseModel]") -> str | None:  # noqa: ANN401 -- pydantic's own dictionary
     """Return a message for users in place of pydantic's messages for programmers.
 
     Args:
@@ -34,7 +34,7 @@ def plain(error: Any, model: "type[BaseModel]") -> str | None:  # noqa: ANN401 -
     return _PLAIN.get(error["type"])
 
 
-def message(error: Any) -> str:  # noqa: ANN401 -- as above
+def message(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     """Return pydantic's message with the number or the choice that was given; our own messages without its prefix.
 
     Other values are not repeated: one may be a password.

@@ -218,7 +218,7 @@ def _random_walk(steps: int, step_s: float, rng: np.random.Generator) -> list[Tr
         moves = rng.choice((-8.0, 8.0), size=(steps // every + 1, 16))
         # Reflected at both ends: a walk that leaves 0..600 is folded back into it.
         walk = np.mod(rng.uniform(100, 500, 16) + np.cumsum(moves, axis=0), 1200.0)
-        rates = np.repeat(np.where(walk > 600.0, 1200.0 - walk, walk), every, axis=0)[:steps]  # noqa: PLR2004 -- as above
+        rates = np.repeat(np.where(walk > 600.0, 1200.0 - walk, walk), every, axis=0)[:steps]  # noqa: PLR2004 -- the bounds of the walk
         counts = rng.poisson(rates * step_s).astype(np.int64)
         made.append(Trace(name="random-walk", step_s=step_s, arrivals=counts, topic=topic))
     return made

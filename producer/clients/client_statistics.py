@@ -54,7 +54,7 @@ class Statistics:
         with contextlib.suppress(TypeError, ValueError):  # the client refuses it, and names it
             self._interval_s = int(extended["statistics.interval.ms"]) / 1000
         if self._interval_s:
-            self._watcher.await_report(self._interval_s)
+            self._watcher.reports.expect(self._interval_s)
         timeout_ms = self._topics_in_use.policy.availability_timeout_ms
         if timeout_ms:
             if not self._interval_s:
@@ -87,7 +87,7 @@ class Statistics:
 
     def on_report(self, text: str) -> None:
         """Process one report of librdkafka."""
-        self._watcher.await_report(self._interval_s)
+        self._watcher.reports.expect(self._interval_s)
         report = json.loads(text)
         brokers = [broker for broker in report["brokers"].values() if broker["nodeid"] >= 0]
         down = {broker["nodeid"] for broker in brokers if broker["state"] != "UP"}

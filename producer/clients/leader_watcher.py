@@ -12,6 +12,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 
 from producer.clients.call_apart import call_apart
+from producer.clients.unpolled_reports import UnpolledReports
 from producer.clients.wake_up import WakeUp
 from producer.decisions.leader_locality import Leaders, Replicas
 from producer.decisions.producer_settings import need_number
@@ -29,8 +30,6 @@ are read by name in one request over another connection."""
 _RACKS_AT_LEAST_S = 1.0
 _SLICE_S = 1.0
 """Longest wait of `close` for a thread that waits for a connection, seconds."""
-_GRACE_S = 5.0
-_SILENT_S = 300.0
 _REST = 20
 """Ratio of the thread's pauses to the CPU time of its readings, so that it uses at most a twentieth of a core: it holds
 the interpreter's lock, and at 10,000 topics a reading takes a second."""
@@ -55,7 +54,7 @@ class LeaderWatcher:
       reading lacks, or that come later than `refresh_s` after it, are read by name.
     * `load_later` blocks nothing: the thread reads the topic. `load` still waits for it if it comes first.
     * `client` returns the producer or, after its deletion, None (as a weak reference does): then the thread ends.
-    * `drain` polls for an application that does not poll; it returns False if only the application may poll.
+    * The thread takes `reports` for an application that does not poll.
     * If the cluster does not answer, or refuses the request, one warning reports it. Known leaders and racks stay in
       use; librdkafka chooses for topics without leaders.
     """
@@ -76,7 +75,7 @@ class LeaderWatcher:
         self._topology = topology
         self._refresh_s = refresh_s
         self._away_s = away_s
-        self._drain = drain
+        self.reports = UnpolledReports(drain)
         self._missing: set[str] = set()
         self._later: set[str] = set()
         self._listed: Mapping[str, tuple[int | None, ...]] = {}
@@ -90,7 +89,6 @@ class LeaderWatcher:
         self._changes_until = -inf
         self._spent_s = 0.0
         self._apart_s = 0.0
-        self._due_at: float | None = None
         self._wake = WakeUp()
         self._closed = False
         self._warned = False
@@ -189,13 +187,9 @@ class LeaderWatcher:
         self._unchanged = 0
         self._wake.set()
 
-    def await_report(self, within_s: float) -> None:
-        """Expect the next report within this many seconds; without polling it waits in memory."""
-        self._due_at = monotonic() + within_s
-
     def start_for_reports(self) -> None:
         """Start the thread, if reports are expected: they would fill the memory of a producer that loads no topic."""
-        if self._due_at is not None:
+        if self.reports.are_expected:
             self._start()
 
     def close(self) -> None:
@@ -245,7 +239,7 @@ class LeaderWatcher:
         with self._using_client:
             if client is None or self._closed:
                 return False
-            self._take_reports()
+            self.reports.take()
         topics = self._topics_due()
         before = {name: one.leaders for name, one in list(self._topics_in_use.partitioners.items())}
         within_s = self._topology.timeout_s
@@ -322,22 +316,6 @@ class LeaderWatcher:
         except MetadataError as error:
             self._racks_failed = True
             self._warn(str(error))
-
-    def _take_reports(self) -> None:
-        """Take the reports if the application does not poll; if that is not allowed, warn the application."""
-        if self._due_at is None or monotonic() < self._due_at + _GRACE_S:
-            return
-        if self._drain():
-            return
-        if monotonic() - self._due_at < _SILENT_S:
-            return
-        self._due_at = None  # once, until the application polls and stops again
-        warnings.warn(
-            f"poll() was not called for {_SILENT_S:.0f} s, and statistics wait in memory until it is: call poll(0) "
-            "regularly, or set statistics.interval.ms to 0",
-            PollWarning,
-            stacklevel=4,
-        )
 
     def _warn(self, problem: str) -> None:
         if not self._warned:

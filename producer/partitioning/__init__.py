@@ -1,8 +1,9 @@
-"""Chooses the partition of a record: the core that both clients share. No client, no clock, no thread.
+"""Chooses the partition of a record: the core that both clients share. It asks no broker and starts no thread.
 
 * `topic_partitioner`: the partitioner of one topic, and its counts.
 * `topics_in_use`: the partitioners of all topics of one producer, and their traffic.
 * `produce_interpreted`: `produce` in Python.
+* `packed_counts`: records and bytes of each partition.
 * `known_keys`: the keys that one table has seen, for `produce_interpreted`.
 * `stored_or_drawn_slots`: the table of `local-hrw`, stored or computed.
 * `produce_compiled`: the same interface in C, if there was a compiler at the build.

@@ -1,7 +1,8 @@
 from collections.abc import Sequence
 from typing import overload
 
-from producer.partitioning.produce_interpreted import Deliveries, Destinations, DirectQueue, PartitionCounts, produce
+from producer.partitioning.packed_counts import PartitionCounts
+from producer.partitioning.produce_interpreted import Deliveries, Destinations, DirectQueue, produce
 
 __all__ = ["Deliveries", "Destinations", "DirectQueue", "DrawnTable", "PartitionCounts", "produce"]
 

@@ -1,4 +1,4 @@
-"""`produce` in Python, with the destinations that it reads and the counts that it adds to.
+"""`produce` in Python, with the destinations that it reads; it adds to the counts of `packed_counts`.
 
 `produce_compiled.pyx` has the same surface with C's integers in place of Python's, in a tenth of the time. It exists
 where the package was built with a C compiler. A change here needs the same change there.
@@ -14,7 +14,7 @@ from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.record_bytes import headers_length, key_bytes, sent_bytes
 from producer.decisions.rendezvous_slots import Table
 from producer.partitioning.known_keys import KnownKeys
-from producer.traffic_cost import Count
+from producer.partitioning.packed_counts import BYTE, EMPTY, WEIGHTS, PartitionCounts
 
 Delivered = Callable[[KafkaError | None, Message], None]
 T = TypeVar("T")
@@ -26,55 +26,6 @@ _send = Producer.produce
 ANY_PARTITION: Final = -1
 NO_TIMESTAMP: Final = 0
 """The defaults of the base class. Compared by identity: `-1.0 == -1`, but the base class refuses a float."""
-BYTE: Final = 1 << 48
-"""One byte in a packed count, above the records: a partition of 280 trillion records fits below it. So packed counts
-compare as their bytes do, without a step that takes the records off."""
-RECORDS: Final = BYTE - 1
-"""Mask of the records in a packed count."""
-EMPTY: Final = 1
-"""A record of no bytes, packed."""
-WEIGHTS: Final = tuple(size * BYTE + EMPTY for size in range(1 << 12))
-"""One record and its bytes, packed: a look-up takes a fifth of the time of an addition of such integers. Longer records
-take the longer way."""
-
-
-def unpacked(packed: int) -> Count:
-    """Return the records and bytes of a packed number, as in `PartitionCounts`."""
-    size, records = divmod(packed, BYTE)
-    return Count(records, size)
-
-
-class PartitionCounts:
-    """Records and bytes per partition.
-
-    Attributes:
-        packed: per partition, 1 for each record plus `BYTE` for each of its bytes. A flat list, as at 10,000 partitions
-            an object each would miss the caches, and one number, because a second list costs the hot path a tenth.
-    """
-
-    __slots__ = ("packed",)
-
-    def __init__(self) -> None:
-        self.packed: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self.packed)
-
-    def grow(self, partitions: int) -> None:
-        """Make room for this many partitions, in place and never smaller: another thread may be about to count here."""
-        self.packed.extend([0] * (partitions - len(self.packed)))
-
-    def add(self, partition: int, size: int, records: int = 1) -> None:
-        """Add records and their bytes; negative numbers subtract."""
-        self.packed[partition] += size * BYTE + records
-
-    def of(self, partition: int) -> Count:
-        """Return the count of one partition."""
-        return unpacked(self.packed[partition])
-
-    def records(self) -> int:
-        """Return the records of all partitions."""
-        return sum(self.packed) & RECORDS
 
 
 class Destinations:
@@ -301,7 +252,7 @@ def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; t
                 destinations = self._destinations[topic]
                 find, slots, table, packed = destinations.keyed_way
                 weight = WEIGHTS[len(value) + len(key)]
-            except (IndexError, KeyError, TypeError):  # as above; a topic that ignores keys
+            except (IndexError, KeyError, TypeError):  # a long record; a topic that is new, or ignores keys; no name
                 pass
             else:
                 chosen = find(key, slots)
@@ -314,7 +265,7 @@ def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; t
                 except KafkaException as refusal:
                     self._produce_refused(refusal, topic, value, key, None, timestamp, headers)
                     return
-                packed[chosen] += weight  # as above
+                packed[chosen] += weight  # without other code between the read and the write, here too
                 return
     _produce_any(self, topic, value, key, partition, callback, on_delivery, timestamp, headers)
 

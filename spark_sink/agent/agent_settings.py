@@ -170,7 +170,7 @@ class AgentSettings(BaseSettings):
     @property
     def table_storage(self) -> dict[str, str]:
         """Options of the object store and of the catalog, as a table takes them."""
-        from spark_sink.lake.table_storage import table_storage  # noqa: PLC0415 -- as above
+        from spark_sink.lake.table_storage import table_storage  # noqa: PLC0415 -- loads deltalake
 
         return table_storage(self.storage, self.catalog)
 
@@ -184,7 +184,7 @@ class AgentSettings(BaseSettings):
         if self.ops_log is None:
             return None
         from spark_sink.lake.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- loads deltalake
-        from spark_sink.sink.sink_options import SinkOptions  # noqa: PLC0415 -- as above
+        from spark_sink.sink.sink_options import SinkOptions  # noqa: PLC0415 -- loads deltalake
 
         found = OpsSettings(
             table=self.ops_log, every_s=self.ops_log_s, keep_days=self.ops_log_days, storage=self.storage

@@ -28,7 +28,8 @@ from spark_sink.formats.quarantined_rows import good_schema
 from spark_sink.kafka.group_lag import admin
 from spark_sink.lake.iceberg.partition_terms import check_terms
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
-from spark_sink.lake.parquet_landing import KEYS, check_partition_columns
+from spark_sink.lake.parquet_landing import check_partition_columns
+from spark_sink.lake.table_contract import KEYS
 from spark_sink.lake.table_storage import PLACEHOLDER, local_path
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_decoders import make_value_decoder

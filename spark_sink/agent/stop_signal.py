@@ -1,8 +1,8 @@
-"""SIGTERM and SIGINT of an agent: from the first moment on, the work that it has started ends in order."""
+"""SIGTERM and SIGINT of a process: from the first moment on, the work that it has started ends in order."""
 
-import logging
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
 
 
@@ -33,18 +33,17 @@ class StopSignal:
             raise SystemExit(0)
 
 
-def stop_on_signals(log: logging.Logger, process: str) -> threading.Event:
+def stop_on_signals(note: Callable[[str], object] = lambda _: None) -> threading.Event:
     """Return an event that both signals set, for a process without Spark.
 
     Args:
-        log: gets a line with the first signal.
-        process: the first word of that line.
+        note: called with the name of the first signal.
     """
     stop = threading.Event()
 
     def hear(number: int, _frame: FrameType | None) -> None:
         if not stop.is_set():  # `timeout` sends the signal twice: to the process, and to its group
-            log.info("%s: stopping (%s)", process, signal.Signals(number).name)
+            note(signal.Signals(number).name)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -6,9 +6,10 @@
 * `job_loop`: claim, read, write to the table, commit, disown; `job_parts`: what it needs of claims, tables and logs.
 * `partitions_per_job`: how many partitions a job takes. Pure.
 * `published_workers`: the numbers that the autoscaler publishes.
+* `round_reader`: reads the records of a round; renews its claims meanwhile.
 * `round_bytes`: bounds the bytes of a round. Pure.
 * `labelled_batches`: batches under the tables' labels of the topics.
-* `header_samples`: fetching, with a check whether headers are left out that a user may want.
+* `header_samples`: fetches records, and sometimes checks whether left-out headers hold something that a user may want.
 * `caught_up`: when `azimuth claims run --once` ends. Pure.
 * `job_progress`: the progress log; `job_metrics`: metrics for Prometheus.
 """

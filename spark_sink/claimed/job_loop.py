@@ -9,9 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-
-from confluent_kafka import KafkaException
+from contextlib import contextmanager
 
 from assignors.claims import Claim, ClaimLostError, ClaimsAwayError, Visit
 from assignors.errors import AssignorError
@@ -23,6 +21,7 @@ from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.claimed.partitions_per_job import RoundSize, surplus
 from spark_sink.claimed.round_bytes import RoundBytes
+from spark_sink.claimed.round_reader import UNREADABLE, RoundReader
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.write_queue import BatchWriter, ReadBatch, WriteOutcome
 from spark_sink.ranges.batch_offset import Range, TopicPartition
@@ -30,12 +29,8 @@ from spark_sink.ranges.lag_seconds import UnreadAges
 
 log = logging.getLogger(__name__)
 
-_RENEW_PER_LEASE = 3
-_HOPELESS = 3
-"""If this many topics cannot be read, and none can, the rest of the round is skipped."""
 _SETTLE_S = 2.0
 _NAMED = 5
-_UNREADABLE = (SparkSinkError, KafkaException, OSError)
 
 
 class ClaimedIngest:
@@ -58,6 +53,7 @@ class ClaimedIngest:
         self._present: Collection[str] | None = None
         self._ages = UnreadAges(parts.logs.at_times)
         self._bytes = RoundBytes(settings.round_bytes)
+        self._reader = RoundReader(parts, self._bytes, headers=settings.rows.headers)
         self._late_s: Mapping[str, float] = {}
         self._looked: float | None = None
         self._listed = -1  # number of partitions that the log has
@@ -103,7 +99,7 @@ class ClaimedIngest:
             self._settled = now
             try:
                 self._settle(backlog)
-            except (AssignorError, *_UNREADABLE) as error:
+            except (AssignorError, *UNREADABLE) as error:
                 log.debug("claims: positions are not known: %s", error)
         ending = backlog.ending(self._parts.paused() or (), over=over)
         if ending is Ending.READ:
@@ -184,7 +180,7 @@ class ClaimedIngest:
     def _try(self) -> Round:
         try:
             done = self.round()
-        except (AssignorError, *_UNREADABLE) as error:
+        except (AssignorError, *UNREADABLE) as error:
             if str(error) != self._problem:
                 log.error("claims: %s", error)  # noqa: TRY400 -- the message is enough
             self._problem, self._looked = str(error), None  # a topic may have been deleted
@@ -227,7 +223,8 @@ class ClaimedIngest:
         known = [_key(one) for one in claims if one.topic in labels]
         ranges, backlog = self._ranges(known, labels)
         wanted = [one for one in ranges.values() if one.begin < one.end]
-        rows, held = self._read(wanted, labels, list(claims))
+        rows, held, unreadable = self._reader.read(wanted, labels, list(claims))
+        self._refused |= unreadable
         wanted = self._bytes.covered(wanted)
         ranges |= {one.key: one for one in wanted}
         wanted = [one for one in wanted if one.begin < one.end]
@@ -286,48 +283,6 @@ class ClaimedIngest:
             with self._isolated([name for name, label in labels.items() if label in mine]):
                 table |= self._parts.writer.positions(mine)
         return table
-
-    def _read(
-        self, ranges: Sequence[Range], labels: Mapping[str, str], held: list[Claim]
-    ) -> tuple[Batches, list[Claim]]:
-        """Read all ranges at once; after an error read topic by topic, so that one bad topic stops no other."""
-        topics = sorted({one.topic for one in ranges})
-        self._bytes.start()
-        try:
-            return self._fetch(ranges, Batches(labels, self._settings.rows.headers), held)
-        except _UNREADABLE as error:
-            if len(topics) == 1:
-                self._refused |= dict.fromkeys(topics, error)
-                return Batches(labels, self._settings.rows.headers), held
-            log.info("claims: %s; reading %d topics one by one", error, len(topics))
-        rows, failed = Batches(labels, self._settings.rows.headers), dict[str, Exception]()
-        self._bytes.start()
-        for number, topic in enumerate(topics):
-            if self._bytes.reached:
-                break
-            part = Batches(labels, self._settings.rows.headers)
-            try:
-                part, held = self._fetch([one for one in ranges if one.topic == topic], part, held)
-            except _UNREADABLE as error:
-                failed[topic] = error
-                if len(failed) == number + 1 >= _HOPELESS:
-                    raise
-            else:
-                rows.extend(part)
-        self._refused |= failed
-        return rows, held
-
-    def _fetch(self, ranges: Sequence[Range], rows: Batches, held: list[Claim]) -> tuple[Batches, list[Claim]]:
-        renewed = time.monotonic()
-        with closing(self._parts.fetch(ranges)) as batches:
-            for batch in batches:
-                rows.add(batch)
-                self._bytes.count(batch)
-                if self._bytes.reached:
-                    break
-                if time.monotonic() - renewed > self._parts.claims.lease.lease_s / _RENEW_PER_LEASE:
-                    held, renewed = self._parts.claims.renew(held), time.monotonic()
-        return rows, held
 
     def _ranges(
         self, keys: Sequence[TopicPartition], labels: Mapping[str, str]

@@ -1,6 +1,7 @@
 """A job as a process: built from its settings, run until a signal stops it."""
 
 import contextlib
+import functools
 import logging
 import os
 import socket
@@ -136,7 +137,7 @@ def run(settings: ClaimedSettings) -> int:
         FleetError: no broker answers.
         OptionError: the port of the metrics is not available.
     """
-    stop = stop_on_signals(log, "claims")
+    stop = stop_on_signals(functools.partial(log.info, "claims: stopping (%s)"))
     place = f"brokers {settings.kafka['bootstrap.servers']}, claims in {shown(settings.database)}"
     log.info("claims: job %s of group %r starts: %s", settings.owner or socket.gethostname(), settings.name, place)
     counts = None

@@ -2,14 +2,13 @@
 
 import json
 import logging
-import signal
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spark_sink.agent.stop_signal import stop_on_signals
 from spark_sink.cli._option_values import AsJson, counted
 from spark_sink.cli._process_options import Certificate, Format, Key, Token, logged, refuse_without_http
 from spark_sink.monitoring.logs.line_format import LogFormat
@@ -103,9 +102,7 @@ def _rounds(
     evaluator.alert(alert_hooks(settings.alerts))
     if news is not None:
         evaluator.announce(news.tell)
-    stopped, decided = threading.Event(), False
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
+    stopped, decided = stop_on_signals(), False
 
     def after_round(made: "list[Decision]") -> None:
         nonlocal decided

@@ -3,9 +3,7 @@
 import importlib
 import json
 import logging
-import signal
 import sys
-import threading
 import traceback
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spark_sink.agent.stop_signal import stop_on_signals
 from spark_sink.cli._option_values import AsJson, Brokers, Kafka, given, pairs, storage_pairs
 from spark_sink.cli._process_options import Format, logged
 from spark_sink.cli._tables import Fleet, Group, Storage, Tables, not_read, say_fault, tables
@@ -181,12 +180,10 @@ def _rounds(properties: dict[str, str], topic: str, every_s: float | None, once:
     reach(properties)
     reach_topic(properties, topic)
     publisher = Publisher(librdkafka_config(properties), topic)
-    stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM) if every_s is not None else ():
-        signal.signal(number, lambda *_: stopped.set())
+    stopped = None if every_s is None else stop_on_signals()
     while True:
         faults = once(publisher)
-        if every_s is None or stopped.wait(every_s):
+        if stopped is None or stopped.wait(every_s):
             return faults
 
 

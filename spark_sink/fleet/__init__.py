@@ -1,4 +1,4 @@
-"""Fleets that write to a lake: agents that write their records to Delta tables, without Spark.
+"""Fleets that write to a lake: agents that write their records to Delta or Iceberg tables, without Spark.
 
 * `fleet_settings`: the settings: one TOML file for all agents, environment variables for each agent; `settings_tables`:
   the tables of that file; `reader_settings`: what the readers are made of.

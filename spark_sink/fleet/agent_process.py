@@ -58,7 +58,7 @@ def run(settings: FleetSettings, http: tuple[str, int] | None = None, access: Ac
         FleetError: the settings contradict each other.
         OptionError: the address of the page is not available.
     """
-    stop = stop_on_signals(log, "fleet")
+    stop = stop_on_signals(functools.partial(log.info, "fleet: stopping (%s)"))
     counts = None if settings.ops is None else OpsCounts(Mask(secret_values(settings.model_dump())))
     agent = build(settings, counts)
     columns = {"kind": "fleet", "group_id": settings.name, "agent": settings.agent}

@@ -116,8 +116,8 @@ class FleetSettings(BaseSettings):
         settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic's signature
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Let the environment override the file, because all agents use the same file."""
         return env_settings, init_settings
@@ -245,11 +245,11 @@ class FleetSettings(BaseSettings):
             "epsilon": self.epsilon,
             "seed": self.seed,
             "prefer_zones": int(self.prefer_zones),
-            # Left out by default, so that agents of earlier versions declare the same.
+            # None is left out, so that with the defaults agents of earlier versions declare the same.
             "balance": None if self.balance == "count" else self.balance,
             "workers.weights": sorted(given.weights.items()),
             "table": self.table,
-            "table_format": None if self.table_format == "delta" else self.table_format,  # as above
+            "table_format": None if self.table_format == "delta" else self.table_format,
             "workers.default": given.default,
             "workers.patterns": list(given.patterns.items()),  # in order, because the first match counts
             "workers.overrides": sorted(given.overrides.items()),

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from assignors.clients import shown
 from spark_sink.checks import Check, check_registry, check_table, selects
-from spark_sink.lake.parquet_landing import KEYS
+from spark_sink.lake.table_contract import KEYS
 from spark_sink.options.option_spellings import spelled
 from spark_sink.options.value_format import TOPIC
 from spark_sink.sink.row_options import RowOptions

@@ -1,4 +1,4 @@
-"""Lake tables: the contract, its implementation with Delta, and the files to be committed.
+"""Lake tables: the contract, Delta and Iceberg behind it, and the files on their way into a table.
 
 * `table_contract`: the sink's requirements of a table format.
 * `table_settings`: settings for creating and changing a table of either format.
@@ -12,6 +12,7 @@
 * `unwritten_quarantine`: the bad rows that commits of a table name.
 * `quarantine_reader`: reads quarantined records in parts.
 * `parquet_landing`: writes Arrow batches to Parquet files with statistics of their offsets.
+* `file_statistics`: the statistics of a file, in the format of a Delta log.
 * `partition_folders`: the folders of a Delta table's partitions.
 * `foreign_parquet`: reads and rewrites Parquet files of other engines.
 * `adopted_files`: describes Parquet files that another writer made for the table.

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 
+from spark_sink.lake.file_statistics import BOUNDED, FileStatistics
 from spark_sink.lake.foreign_parquet import open_parquet
-from spark_sink.lake.parquet_landing import BOUNDED, FileStatistics, refuse_unidentified, storage_errors
+from spark_sink.lake.parquet_landing import refuse_unidentified, storage_errors
 from spark_sink.lake.row_offsets import merge_spans, spans_of
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import TopicPartition

@@ -24,7 +24,8 @@ from spark_sink.lake.conditional_put_check import refuse_overwriting_store
 from spark_sink.lake.delta_commit import commit
 from spark_sink.lake.delta_log_reader import TransactionLog, lasting
 from spark_sink.lake.file_descriptions import describe_quarantined
-from spark_sink.lake.parquet_landing import KEYS, Landing, bounded_columns, normal_schema, storage_errors
+from spark_sink.lake.file_statistics import bounded_columns
+from spark_sink.lake.parquet_landing import Landing, normal_schema, storage_errors
 from spark_sink.lake.positions import (
     application,
     batch_write,
@@ -40,7 +41,7 @@ from spark_sink.lake.positions import (
 from spark_sink.lake.restore_refusal import refuse_restored
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
-from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.lake.unwritten_quarantine import named_quarantine

@@ -15,8 +15,9 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from spark_sink.errors import TableError
+from spark_sink.lake.file_statistics import FileStatistics
 from spark_sink.lake.foreign_parquet import open_parquet, with_times_of, without_views
-from spark_sink.lake.parquet_landing import FileStatistics, storage_errors
+from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.partition_folders import make_folder, new_file
 
 _GROUP_BYTES = 8 << 20

@@ -4,12 +4,9 @@ It runs in the tasks. The files are in the table's folder, but no reader sees th
 removes the files of failed tasks.
 """
 
-import json
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,16 +17,13 @@ from spark_sink.errors import SchemaError, TableError, plain
 from spark_sink.formats.calendar_dates import rows_outside
 from spark_sink.formats.variant_type import VARIANT, is_variant, with_variants
 from spark_sink.lake import row_group_budget
+from spark_sink.lake.file_statistics import FileStatistics
 from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.row_offsets import merge_spans, spans_of
-from spark_sink.lake.table_contract import DataFile, Span
+from spark_sink.lake.table_contract import KEYS, DataFile, Span
 from spark_sink.ranges.batch_offset import TopicPartition
 
-KEYS = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
-
 Values = tuple[str | None, ...]
-
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- in UTC, as all times here; statistics mark it with a Z
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,97 +232,6 @@ class _OpenFile:
                 use_dictionary=[name for name in ("topic", "partition") if name in self._columns],
             )
         return self._writer
-
-
-BOUNDED = ("topic", "partition", "offset", "timestamp")
-"""The columns whose bounds are in the statistics of a file."""
-
-
-def bounded_columns(schema: pa.Schema, partition_columns: Collection[str]) -> list[str]:
-    """Return the columns whose bounds are in a file's statistics; the log stores partition values separately."""
-    kinds = {name: schema.field(name).type for name in BOUNDED if name in schema.names}
-    return [name for name, kind in kinds.items() if (name in KEYS or _is_time(kind)) and name not in partition_columns]
-
-
-class FileStatistics:
-    """Statistics with which a reader skips files: number of rows, and bounds of the identifying columns."""
-
-    def __init__(self) -> None:
-        self._rows = 0
-        self._low: dict[str, Any] = {}
-        self._high: dict[str, Any] = {}
-        self._nulls: dict[str, int] = {}
-
-    def add(self, rows: pa.Table, spans: Mapping[TopicPartition, Span] | None = None) -> None:
-        """Add rows of the file.
-
-        Args:
-            rows: the rows.
-            spans: their offsets by partition if they are known; then no row lacks an identifying value.
-        """
-        self._rows += rows.num_rows
-        for name in BOUNDED:
-            if name not in rows.column_names:
-                continue
-            if spans and name in KEYS:
-                self._nulls.setdefault(name, 0)
-                self._widen(name, *_span_bounds(name, spans))
-                continue
-            column = rows.column(name)
-            self._nulls[name] = self._nulls.get(name, 0) + column.null_count
-            if name not in KEYS and not _is_time(column.type):
-                continue
-            bounds = pc.min_max(column)
-            if bounds["min"].is_valid:
-                self._widen(name, _comparable(bounds["min"]), _comparable(bounds["max"]))
-
-    def _widen(self, name: str, low: Any, high: Any) -> None:  # noqa: ANN401 -- text or a number
-        self._low[name] = min(low, self._low.get(name, low))
-        self._high[name] = max(high, self._high.get(name, high))
-
-    def json(self, columns: list[str]) -> str:
-        """Return the statistics of these columns, in the format of a Delta log."""
-
-        def bounds(values: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: _time(at) if name not in KEYS else at for name, at in values.items() if name in columns}
-
-        return json.dumps(
-            {
-                "numRecords": self._rows,
-                "minValues": bounds(self._low),
-                "maxValues": bounds(self._high),
-                "nullCount": {name: count for name, count in self._nulls.items() if name in columns},
-            }
-        )
-
-
-def _span_bounds(name: str, spans: Mapping[TopicPartition, Span]) -> tuple[Any, Any]:
-    """Return the bounds of an identifying column."""
-    if name == "offset":
-        return min(span.first for span in spans.values()), max(span.last for span in spans.values())
-    values = [getattr(key, name) for key in spans]
-    return min(values), max(values)
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) and kind.unit == "us")
-
-
-def _comparable(value: pa.Scalar) -> Any:  # noqa: ANN401 -- text or a number
-    # A time is compared by its microseconds: a producer's wrong timestamp may be after the year 9999, Python's limit.
-    return value.value if isinstance(value, pa.TimestampScalar) else value.as_py()
-
-
-def _time(microseconds: int) -> str:
-    """Return a time for statistics; the first or last time of the calendar if it is outside.
-
-    A bound must not be missing, because delta-rs' datasets would skip the file in every query on the column.
-    """
-    try:
-        at = _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:
-        at = datetime(9999, 12, 31, 23, 59, 59, 999999) if microseconds > 0 else datetime(1, 1, 1)  # noqa: DTZ001 -- as above
-    return f"{at.isoformat(timespec='microseconds')}Z"
 
 
 def _split(rows: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[Values, pa.Table]]:

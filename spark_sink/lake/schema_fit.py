@@ -6,8 +6,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from spark_sink.errors import SchemaError, TableError
-from spark_sink.lake.parquet_landing import KEYS
-from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.table_contract import KEYS, DataFile
 
 _UNENFORCED = ("delta.constraints.", "delta.columnMapping.mode")
 _UNENFORCED_OF_COLUMNS = ("delta.generationExpression", "delta.identity.", "delta.invariants")

@@ -1,4 +1,4 @@
-"""The sink's requirements of a lake table: a few values and one Protocol. Delta is the first implementation."""
+"""The sink's requirements of a lake table: a few values and one Protocol, for Delta and Iceberg."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +8,9 @@ import pyarrow as pa
 
 from spark_sink.errors import TableError
 from spark_sink.ranges.batch_offset import TopicPartition
+
+KEYS = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
+"""The columns that identify a record, with their types."""
 
 
 class Span(NamedTuple):

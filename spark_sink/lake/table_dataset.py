@@ -85,7 +85,7 @@ def _lacking(files: pa.Table) -> Sequence[int]:
 
 def _with_guarantees(found: "pa_dataset.FileSystemDataset", files: pa.Table) -> "pa_dataset.Dataset":
     """Replace what the dataset takes for granted of these files."""
-    from pyarrow.dataset import FileSystemDataset  # noqa: PLC0415 -- as above
+    from pyarrow.dataset import FileSystemDataset  # noqa: PLC0415 -- slow to import, and most tasks read no table
 
     ours = {unquote(path): at for at, path in enumerate(files.column("path").to_pylist())}
     guarantees = list(_guarantees(files, found.schema))

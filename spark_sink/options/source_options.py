@@ -283,7 +283,7 @@ def _workers_topic(given: Mapping[str, str]) -> str | None:
     name = given.get("workerstopic") or None
     if name is None:
         return None
-    from assignors.clients import topic_name  # noqa: PLC0415 -- few queries need it
+    from assignors.clients import topic_name
 
     try:
         return topic_name(name)

@@ -70,7 +70,7 @@ class LatestSchemas:
 
     def __init__(self, value: ValueFormat) -> None:
         # Imported here, because the raw format needs no library of the others.
-        from spark_sink.formats import Registry  # noqa: PLC0415 -- as said above
+        from spark_sink.formats import Registry
 
         self._value = value
         self._registry = Registry(value.registry, serialized=value.name == "protobuf")

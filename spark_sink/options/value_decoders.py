@@ -52,8 +52,8 @@ def make_value_decoder(value: ValueFormat, columns: Callable[[], pa.Schema] | No
 
 def _json_decoder(value: ValueFormat, columns: Callable[[], pa.Schema] | None) -> Decoder:
     # Imported here, because each format has its own libraries, and the raw format needs none of them.
-    from spark_sink.formats import JsonDecoder, VariantDecoder  # noqa: PLC0415 -- as said above
-    from spark_sink.formats.declared_or_inferred_columns import given_columns  # noqa: PLC0415 -- as said above
+    from spark_sink.formats import JsonDecoder, VariantDecoder
+    from spark_sink.formats.declared_or_inferred_columns import given_columns
 
     if (value.schema or "").strip().lower() == VARIANT_SCHEMA:
         return VariantDecoder()
@@ -63,8 +63,8 @@ def _json_decoder(value: ValueFormat, columns: Callable[[], pa.Schema] | None) -
 
 
 def _registry_decoder(value: ValueFormat) -> Decoder:
-    from spark_sink.formats import AvroDecoder, ProtobufDecoder, Registry  # noqa: PLC0415 -- as said above
-    from spark_sink.formats.registry_decoders import given_avro, latest_of  # noqa: PLC0415 -- as said above
+    from spark_sink.formats import AvroDecoder, ProtobufDecoder, Registry
+    from spark_sink.formats.registry_decoders import given_avro, latest_of
 
     registry = Registry(value.registry, serialized=value.name == "protobuf")
     assert value.subject is not None  # noqa: S101 -- the options have been checked

@@ -37,7 +37,7 @@ class KafkaBatchReader(DataSourceReader):
     def partitions(self) -> list[TaskRanges]:
         """Find the ranges, and pack them into tasks."""
         # Imported here, because the tasks need no clients that answer questions.
-        from spark_sink.kafka.partition_offsets import PartitionOffsets  # noqa: PLC0415
+        from spark_sink.kafka.partition_offsets import PartitionOffsets
 
         with contextlib.closing(PartitionOffsets(self._options)) as logs:
             logs.check_rights(self._options.topics)
@@ -50,7 +50,7 @@ class KafkaBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the ranges of a task, in Spark's Python workers."""
-        from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415 -- librdkafka, for the tasks only
+        from spark_sink.fetch.range_reader import fetch
 
         assert isinstance(partition, TaskRanges)  # noqa: S101 -- Spark passes the results of `partitions`
         rows = fetch(partition.ranges, self._options.fetch, partition.identities)

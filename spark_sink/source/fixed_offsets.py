@@ -35,7 +35,7 @@ def fixed_offsets(options: Mapping[str, str]) -> dict[str, str]:
         FetchError: a partition has no leader.
         TableError: the positions cannot be read.
     """
-    from spark_sink.kafka.partition_offsets import PartitionOffsets  # noqa: PLC0415 -- clients, needed by this call only
+    from spark_sink.kafka.partition_offsets import PartitionOffsets
 
     parsed, known = parse(options)
     with contextlib.closing(PartitionOffsets(parsed)) as logs:

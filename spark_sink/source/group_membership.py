@@ -113,7 +113,7 @@ class KafkaMembership(PartitionOffsets):
 
     def _member_of_classic(self) -> "GroupMember":
         # Imported here, because it loads kafka-python's coordinator, which tasks do not need.
-        from assignors import GroupMember  # noqa: PLC0415
+        from assignors import GroupMember
 
         options = self._options
         return GroupMember(self._config(), topics=options.topics, pattern=options.pattern, assignors=[self._assignor()])
@@ -122,7 +122,7 @@ class KafkaMembership(PartitionOffsets):
         return kafka_python_config(self._options.kafka)
 
     def _assignor(self) -> "AbstractPartitionAssignor":
-        from assignors import HRWAssignor, ShuffledRoundRobinAssignor  # noqa: PLC0415 -- as in _joined
+        from assignors import HRWAssignor, ShuffledRoundRobinAssignor
 
         options = self._options
         if options.assignor == "shuffled":
@@ -139,14 +139,14 @@ class KafkaMembership(PartitionOffsets):
         options = self._options
         if options.workers_topic is None:
             return options.workers
-        from spark_sink.source.autoscaled_workers import FollowedWorkers  # noqa: PLC0415 -- few queries need it
+        from spark_sink.source.autoscaled_workers import FollowedWorkers
 
         config = librdkafka_config(options.kafka)
         return FollowedWorkers(config, options.workers_topic, options.group, options.workers)
 
 
 def _member_of_broker(config: Mapping[str, Any], options: SourceOptions) -> "BrokerAssignedMember":
-    from assignors import BrokerAssignedMember  # noqa: PLC0415 -- as for the classic protocol
+    from assignors import BrokerAssignedMember
 
     topics = options.topics or [f"^({options.pattern})$"]
     return BrokerAssignedMember(config, topics=topics)

@@ -64,8 +64,8 @@ class KafkaGroupSource(DataSource):
         if options.value.name == "raw":
             return KafkaGroupReader(options)
         if options.landing is not None:
-            from spark_sink.sink.direct_landing import table_schema  # noqa: PLC0415 -- deltalake, only where tasks land
-            from spark_sink.source.registry_columns import follows_registry  # noqa: PLC0415 -- as above
+            from spark_sink.sink.direct_landing import table_schema
+            from spark_sink.source.registry_columns import follows_registry
 
             return KafkaGroupReader(
                 options,

@@ -103,7 +103,7 @@ def _positions(options: SourceOptions) -> Positions | None:
     if options.positions is None:
         return None
     # Imported here, so that a query without a table needs no deltalake.
-    from spark_sink.lake.positions import positions  # noqa: PLC0415
+    from spark_sink.lake.positions import positions
 
     table, group, storage = options.positions, options.group, dict(options.storage)
     return lambda partitions: positions(table, group, storage, partitions=partitions)

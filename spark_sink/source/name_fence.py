@@ -109,9 +109,9 @@ def name_fence(options: SourceOptions) -> NameFence | None:
 
 def same_name(options: SourceOptions) -> Mapping[str, str] | None:
     """Return the hosts of the members that have this agent's name, by member id; None if the group is not stable."""
-    from kafka import KafkaAdminClient  # noqa: PLC0415 -- only the reader's process needs it
+    from kafka import KafkaAdminClient
 
-    from assignors.comparison import read_group  # noqa: PLC0415 -- as above
+    from assignors.comparison import read_group
 
     known = kafka_python_config(options.kafka)
     config = {name: value for name, value in known.items() if name in KafkaAdminClient.DEFAULT_CONFIG}

@@ -66,7 +66,7 @@ def reader(settings: FetchSettings) -> Read:
 
     def read(pieces: Sequence[Range]) -> Iterator[pa.RecordBatch]:
         # Imported here, because queries without a limit in bytes do not fetch in this process.
-        from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415
+        from spark_sink.fetch.range_reader import fetch
 
         yield from fetch(pieces, replace(settings, fail_on_data_loss=False, poll_timeout_s=_PATIENCE_S))
 

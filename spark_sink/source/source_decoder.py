@@ -35,8 +35,8 @@ def make_decoder(options: SourceOptions, known: pa.Schema | None = None) -> Deco
 
 def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
     # Imported here, because the raw format needs none of the libraries of the others.
-    from spark_sink.formats import infer_columns  # noqa: PLC0415 -- as said above
-    from spark_sink.formats.decoder import RESERVED  # noqa: PLC0415 -- as said above
+    from spark_sink.formats import infer_columns
+    from spark_sink.formats.decoder import RESERVED
 
     kept = options.value.schema == TABLE_SCHEMA
     if known is not None:
@@ -60,15 +60,15 @@ def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
 def _kept(options: SourceOptions) -> pa.Schema | None:
     """Return the columns of the query's tables."""
     # Imported here, so that a query without a table needs no deltalake.
-    from spark_sink.source.table_columns import kept_columns  # noqa: PLC0415
+    from spark_sink.source.table_columns import kept_columns
 
     assert options.positions is not None  # noqa: S101 -- the options have been checked
     return kept_columns(options.positions, options.storage)
 
 
 def _with_new(columns: pa.Schema, sample: Iterator[bytes | None]) -> pa.Schema:
-    from spark_sink.formats import JsonDecoder  # noqa: PLC0415 -- as said above
-    from spark_sink.formats.json_evolution import new_columns  # noqa: PLC0415 -- as said above
+    from spark_sink.formats import JsonDecoder
+    from spark_sink.formats.json_evolution import new_columns
 
     rescued = JsonDecoder(columns, "evolve", texts=True).decode(list(sample)).columns[-1]
     return pa.schema([*columns, *new_columns(rescued.drop_null().to_pylist(), columns)])
@@ -77,8 +77,8 @@ def _with_new(columns: pa.Schema, sample: Iterator[bytes | None]) -> pa.Schema:
 def _sample(options: SourceOptions) -> Iterator[bytes | None]:
     """Yield the last records of each partition, some of every topic."""
     # Imported here: the processes that plan a query without a sample need no client of Kafka.
-    from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415
-    from spark_sink.kafka.partition_offsets import PartitionOffsets  # noqa: PLC0415
+    from spark_sink.fetch.range_reader import fetch
+    from spark_sink.kafka.partition_offsets import PartitionOffsets
 
     logs = PartitionOffsets(options)
     keys = sorted(logs.subscribed())

@@ -105,7 +105,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the ranges of a task, in Spark's Python workers."""
-        from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415 -- as said above
+        from spark_sink.fetch.range_reader import fetch
 
         assert isinstance(partition, TaskRanges)  # noqa: S101 -- Spark passes the results of `partitions`
         rows = fetch(partition.ranges, self._options.fetch, partition.identities)
@@ -129,7 +129,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _landed(self, rows: Iterable[pa.RecordBatch], task: TaskRanges) -> Iterator[pa.RecordBatch]:
         """Write the files of a task; yield their description, and as many rows as there are records."""
         # Imported here, so that a query without a table needs no deltalake.
-        from spark_sink.sink.direct_landing import (  # noqa: PLC0415 -- as said above
+        from spark_sink.sink.direct_landing import (
             CountedBatches,
             empty_rows,
             land,
@@ -140,7 +140,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert self._options.landing is not None  # noqa: S101 -- the caller has looked
         records, sink = CountedBatches(rows), self._options.landing
         if task.decoders:
-            from spark_sink.source.table_columns import land_by_columns  # noqa: PLC0415 -- as said above
+            from spark_sink.source.table_columns import land_by_columns
 
             yield land_by_columns(records, self._options, task.decoders, task.ranges)
         else:
@@ -148,8 +148,8 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from empty_rows(records.rows)
 
     def _decoders(self, start: Offset, offset: Offset) -> "Sequence[TopicsDecoder]":
-        from spark_sink.source.registry_columns import RegistryColumns  # noqa: PLC0415 -- deltalake, as said above
-        from spark_sink.source.table_columns import TableColumns  # noqa: PLC0415 -- as said above
+        from spark_sink.source.registry_columns import RegistryColumns
+        from spark_sink.source.table_columns import TableColumns
 
         if self._columns is None:
             self._columns = self._make_columns()
@@ -160,19 +160,19 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._columns.decoders(topics, {one.topic for one in start})
 
     def _make_columns(self) -> "TableColumns | RegistryColumns":
-        from spark_sink.formats import JsonDecoder  # noqa: PLC0415 -- as said above
-        from spark_sink.source.registry_columns import RegistryColumns  # noqa: PLC0415 -- as said above
-        from spark_sink.source.table_columns import TableColumns  # noqa: PLC0415 -- as said above
+        from spark_sink.formats import JsonDecoder
+        from spark_sink.source.registry_columns import RegistryColumns
+        from spark_sink.source.table_columns import TableColumns
 
         assert self._options.landing is not None  # noqa: S101 -- the options have been checked
-        assert self._decoder is not None  # noqa: S101 -- as above
+        assert self._decoder is not None  # noqa: S101 -- the options have been checked
         if isinstance(self._decoder, JsonDecoder):
             return TableColumns(self._options, self._decoder)
         return RegistryColumns(self._options, self._decoder)
 
     def _joined(self) -> "MembershipSession":
-        from spark_sink.monitoring.logs.process_log import log_as_worker  # noqa: PLC0415 -- as said above
-        from spark_sink.source.membership_session import MembershipSession  # noqa: PLC0415 -- as said above
+        from spark_sink.monitoring.logs.process_log import log_as_worker
+        from spark_sink.source.membership_session import MembershipSession
 
         if self._session is None:
             log_as_worker()

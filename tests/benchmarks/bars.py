@@ -181,11 +181,11 @@ def main(folder: Path = FOLDER, bars: Sequence[Bar] = BARS, *, every: bool = Fal
     for verdict in verdicts:
         print(verdict)  # noqa: T201 - what it is for
     if all(verdict.holds is None for verdict in verdicts):
-        print(f"no figures in {folder}: run `make bench` first", file=sys.stderr)  # noqa: T201 - as above
+        print(f"no figures in {folder}: run `make bench` first", file=sys.stderr)  # noqa: T201 - what it is for
         return 1
     unmeasured = sum(verdict.holds is None for verdict in verdicts)
     if every and unmeasured:
-        print(f"{unmeasured} of {len(verdicts)} were not measured", file=sys.stderr)  # noqa: T201 - as above
+        print(f"{unmeasured} of {len(verdicts)} were not measured", file=sys.stderr)  # noqa: T201 - what it is for
         return 1
     return 1 if any(verdict.holds is False for verdict in verdicts) else 0
 

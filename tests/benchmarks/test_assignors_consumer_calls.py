@@ -65,7 +65,7 @@ def fill(servers: Settings, name: str) -> None:
     assert producer.flush(120) == 0
 
 
-def joined(kind: type, topic: tuple[str, str]) -> Any:  # noqa: ANN401 -- either kind of consumer
+def joined(kind: type, topic: tuple[str, str]) -> Any:
     """A consumer that owns all partitions."""
     servers, name = topic
     config = {"bootstrap.servers": servers, "group.id": f"{kind.__name__}-{uuid.uuid4().hex[:8]}", **FETCHING}
@@ -78,7 +78,7 @@ def joined(kind: type, topic: tuple[str, str]) -> Any:  # noqa: ANN401 -- either
     return one
 
 
-def rewound(one: Any, name: str) -> bool:  # noqa: ANN401 -- as above
+def rewound(one: Any, name: str) -> bool:
     """Go back to the beginning; False while the bare client cannot, because it has not begun to fetch."""
     try:
         for partition in range(PARTITIONS):
@@ -88,13 +88,13 @@ def rewound(one: Any, name: str) -> bool:  # noqa: ANN401 -- as above
     return True
 
 
-def drain(one: Any, at_once: int) -> Callable[[], int]:  # noqa: ANN401 -- as above
+def drain(one: Any, at_once: int) -> Callable[[], int]:
     """A function that reads, and returns the number of records."""
     poll, consume = one.poll, one.consume
     return (lambda: len(consume(at_once, 1.0))) if at_once else (lambda: poll(1.0) is not None)
 
 
-def seconds(one: Any, name: str, at_once: int) -> tuple[float, float]:  # noqa: ANN401 -- as above
+def seconds(one: Any, name: str, at_once: int) -> tuple[float, float]:
     """CPU time of this thread, and elapsed time, to read all records."""
     assert rewound(one, name)
     read = drain(one, at_once)

@@ -49,7 +49,7 @@ def company() -> tuple[list[Topic], list[Member], dict[str, int]]:
     return topics, [Member(f"host{h}-{n}", wanted) for h in range(3) for n in range(4)], size
 
 
-def peer(assignor: Any, topics: Iterable[Topic], members: Iterable[Member]) -> dict[str, list[tuple[str, int]]]:  # noqa: ANN401
+def peer(assignor: Any, topics: Iterable[Topic], members: Iterable[Member]) -> dict[str, list[tuple[str, int]]]:
     """Ask one of kafka-python's assignors."""
     counts = {t.name: set(range(t.partitions)) for t in topics}
     cluster = SimpleNamespace(partitions_for_topic=counts.get)

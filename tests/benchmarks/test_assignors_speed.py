@@ -52,7 +52,7 @@ def clock(run: Callable[[], object], times: int) -> float:
     return statistics.median(seconds)
 
 
-def whole(topics: list[Topic], members: list[Member], **settings: Any) -> Callable[[], object]:  # noqa: ANN401
+def whole(topics: list[Topic], members: list[Member], **settings: Any) -> Callable[[], object]:
     """Plan and read the answer."""
     return lambda: plan(topics, members, **settings).partitions
 
@@ -136,7 +136,7 @@ class Cluster:
         return []
 
 
-def join(assignor: Any, owned: Iterable[tuple[str, int]], member: Member, generation: int) -> SimpleNamespace:  # noqa: ANN401
+def join(assignor: Any, owned: Iterable[tuple[str, int]], member: Member, generation: int) -> SimpleNamespace:
     """Create a JoinGroup member whose metadata contains its partitions, in each assignor's format."""
     by_topic: dict[str, list[int]] = defaultdict(list)
     for topic, partition in owned:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from spark_sink.agent.agent_name_lock import only_agent_of_its_name
-from tests.unit.spark_sink.checks import test_faults as table
+from tests.unit.spark_sink.checks.fault_places import Places, opened
+from tests.unit.spark_sink.checks.test_faults import FAULTS, settings_of, sink
+from tests.unit.spark_sink.checks.test_faults_of_claims import FAULTS_OF_CLAIMS
 
 pytestmark = pytest.mark.benchmark
 
@@ -17,15 +19,15 @@ LONGEST_S = 5.0
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[table.Places]:
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
     """The servers and folders of the table."""
-    with table.opened(tmp_path_factory.mktemp("check")) as found:
+    with opened(tmp_path_factory.mktemp("check")) as found:
         yield found
 
 
-def check(places: table.Places, arguments: list[str]) -> tuple[str, float]:
+def check(places: Places, arguments: list[str]) -> tuple[str, float]:
     """Run a check that finds a fault, and return what it says and the seconds that it takes."""
-    names = {name: str(getattr(places, name)) for name in table.Places.__slots__}
+    names = places.names
     command = [sys.executable, "-m", "spark_sink", *(one.format(**names) for one in arguments)]
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -35,24 +37,24 @@ def check(places: table.Places, arguments: list[str]) -> tuple[str, float]:
     return said, seconds
 
 
-@pytest.mark.parametrize(("arguments", "place", "way"), [*table.FAULTS, *table.FAULTS_OF_CLAIMS])
-def test_a_fault_is_found_in_five_seconds(places: table.Places, arguments: list[str], place: str, way: str) -> None:
+@pytest.mark.parametrize(("arguments", "place", "way"), [*FAULTS, *FAULTS_OF_CLAIMS])
+def test_a_fault_is_found_in_five_seconds(places: Places, arguments: list[str], place: str, way: str) -> None:
     """With the start of the interpreter: a person waits for it.
 
     The brokers of the table do not describe groups, so a check with a question about one takes its longest time.
     """
     said, seconds = check(places, arguments)
     sys.stdout.write(f"{seconds:.2f} s: {' '.join(arguments)}\n")
-    names = {name: str(getattr(places, name)) for name in table.Places.__slots__}
+    names = places.names
     assert place.format(**names) in said
     assert way.format(**names) in said
     assert seconds <= LONGEST_S
 
 
-def test_a_name_that_is_taken_is_found_in_five_seconds(places: table.Places) -> None:
+def test_a_name_that_is_taken_is_found_in_five_seconds(places: Places) -> None:
     """By the lock of the other agent on this machine."""
-    with only_agent_of_its_name(table.settings_of(places)):
-        said, seconds = check(places, table.sink())
+    with only_agent_of_its_name(settings_of(places)):
+        said, seconds = check(places, sink())
     sys.stdout.write(f"{seconds:.2f} s: a name that is taken\n")
     assert "give each agent a name of its own (--agent)" in said
     assert seconds <= LONGEST_S

@@ -74,7 +74,7 @@ class Requests:
         return sum(b["req"]["Produce"] for b in brokers), sum(b["txbytes"] for b in brokers)
 
 
-def make(kind: str, cluster: Cluster, zone: str, **more: Any) -> Any:  # noqa: ANN401 - both producers
+def make(kind: str, cluster: Cluster, zone: str, **more: Any) -> Any:
     """Make a producer of a kind in a zone."""
     config = {
         "bootstrap.servers": cluster.bootstrap_servers,
@@ -253,7 +253,7 @@ def test_a_skewed_cluster_with_and_without_the_guard(cluster: Cluster, admin: Ad
             config = {"bootstrap.servers": cluster.bootstrap_servers, "client.rack": zone, "log_level": 0}
             producer = AZAwareProducer(config, skew=guard, batch_bytes=16_384)
 
-            def delivered(_error: object, message: Any, loads: Counter[int | None] = loads) -> None:  # noqa: ANN401
+            def delivered(_error: object, message: Any, loads: Counter[int | None] = loads) -> None:
                 loads[message.partition()] += len(VALUE)
 
             for number in range(100_000):

@@ -132,7 +132,7 @@ def test_decisions_take_well_under_a_microsecond_at_any_size() -> None:
     )
 
 
-def sender(kind: str, producer: Any, count: int) -> Callable[[], None]:  # noqa: ANN401 - both producers
+def sender(kind: str, producer: Any, count: int) -> Callable[[], None]:
     """Queue records in the way a bare producer's user, or ours, writes it."""
     places = [murmur2(key, 6) for key in KEYS[:count]]
 
@@ -156,7 +156,7 @@ def sender(kind: str, producer: Any, count: int) -> Callable[[], None]:  # noqa:
     return {"null": null, "key": keyed, "partition": chosen, "key partition": chosen_keyed}[kind]
 
 
-def send_new_keys(producer: Any, number: int, count: int) -> float:  # noqa: ANN401 - both producers
+def send_new_keys(producer: Any, number: int, count: int) -> float:
     """Queue records whose keys no other round has; return the seconds."""
     keys = [b"%016d" % key for key in range(number * count, (number + 1) * count)]
     if isinstance(producer, AZAwareProducer):

@@ -13,7 +13,7 @@ def zones() -> Iterator[object]:
         pytest.skip("needs a Docker engine: run `make docker-test`")
     import docker  # noqa: PLC0415 - its import is not for free, and not needed to skip
 
-    from tests.docker.zones import Zones  # noqa: PLC0415 - as above
+    from tests.docker.zones import Zones  # noqa: PLC0415 - its import is not for free, and not needed to skip
 
     try:
         docker.from_env().ping()

@@ -143,12 +143,12 @@ class Zones:
         container.with_command(["bash", "-c", _COMMAND])
         return container.with_envs(**settings).with_bind_ports(9092, self._ports[number - 1])
 
-    def _docker(self, number: int) -> Any:  # noqa: ANN401 - docker-py's container
+    def _docker(self, number: int) -> Any:
         container = self._containers[number].get_wrapped_container()
         container.reload()
         return container
 
-    def _client_network(self) -> Any:  # noqa: ANN401 - docker-py's network
+    def _client_network(self) -> Any:
         return self._docker(1).client.networks.get(self._network.id)
 
     def _counter(self, number: int, name: str) -> int:

@@ -138,7 +138,7 @@ def met_in_quarantine(world: World) -> None:
     begun: list[str] = []
     swapped = compare_module.swapped
 
-    def meanwhile(*given: Any, **more: Any) -> bool:  # noqa: ANN401 -- as given
+    def meanwhile(*given: Any, **more: Any) -> bool:
         first = not begun
         if first:
             begun.append("the first process has looked")

@@ -178,7 +178,7 @@ class RewindWorld:
         finally:
             self._rewinding, self._fault = False, "none"
 
-    def _commit(self, *given: Any) -> object:  # noqa: ANN401 -- pyiceberg's own
+    def _commit(self, *given: Any) -> object:
         """Stand for the catalog's commit: a fault strikes any commit of its step."""
         fault = self._fault if self._random.random() < 0.5 else "none"
         if fault == "crash before":
@@ -256,7 +256,7 @@ def mutants() -> dict[str, Callable[[pytest.MonkeyPatch], None]]:
     set_back = rewind_module._set_back
     nothing = lambda *_: None  # noqa: E731 -- as the function it stands for
 
-    def with_names(state: Any, reached: Any) -> Any:  # noqa: ANN401 -- as the function it stands for
+    def with_names(state: Any, reached: Any) -> Any:
         return replace(set_back(state, reached), named=state.named)
 
     return {

@@ -100,7 +100,7 @@ class IcebergWorld:
         except SparkSinkError as error:  # the batch is written again
             self.trace.append(f"  {error}")
 
-    def _commit(self, *given: Any) -> object:  # noqa: ANN401 -- pyiceberg's own
+    def _commit(self, *given: Any) -> object:
         """Stand for the catalog's commit: the fault strikes the first commit of its step."""
         fault, self._fault = self._fault, "none"
         if fault == "another writer":
@@ -144,7 +144,7 @@ class IcebergWorld:
             raise BrokenPromiseError(f"doubled: {dict(found - due)}, lost: {dict(due - found)}")
 
 
-def with_pyiceberg_retries(table: Any, snapshot: int, prepared: Prepared) -> None:  # noqa: ANN401 -- pyiceberg's table
+def with_pyiceberg_retries(table: Any, snapshot: int, prepared: Prepared) -> None:
     """Commit as pyiceberg does by default, in the place of `snapshot_commit.commit`.
 
     It repeats a lost commit up to four times, and each time builds the assertion from the newest snapshot.

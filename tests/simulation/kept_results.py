@@ -29,7 +29,7 @@ def kept_of(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Keep the results of a function of one schema, which is one object in all schedules."""
     kept: dict[int, tuple[object, Any]] = {}
 
-    def once(schema: object) -> Any:  # noqa: ANN401 -- as the function's
+    def once(schema: object) -> Any:
         found = kept.get(id(schema))
         if found is None:
             found = kept[id(schema)] = schema, function(schema)  # the schema too, so that no other one gets its id
@@ -53,7 +53,7 @@ def parsed_options(given: dict[str, str]) -> SinkOptions:
     return _options(tuple(given.items()))
 
 
-def _refuse_unenforced(uri: str, handle: Any) -> None:  # noqa: ANN401 -- a table in memory
+def _refuse_unenforced(uri: str, handle: Any) -> None:
     """Look for rules once per schema; a table in memory has no properties."""
     schema = handle.schema()
     if id(schema) not in _unruled:

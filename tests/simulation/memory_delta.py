@@ -217,7 +217,7 @@ class MemoryDataset:
         self._tables = [store.data[f"{uri}/{path}"] for path in paths]
         self.schema: pa.Schema | None = None  # that of the rows
 
-    def get_fragments(self, filter: Any = None) -> list["MemoryDataset"]:  # noqa: A002, ANN401, ARG002 -- Arrow's names
+    def get_fragments(self, filter: Any = None) -> list["MemoryDataset"]:  # noqa: A002, ARG002 -- Arrow's names
         """All rows: nothing is known of the files."""
         return [self]
 
@@ -226,7 +226,7 @@ class MemoryDataset:
         _schema: object = None,
         *,
         columns: Sequence[str],
-        filter: Any = None,  # noqa: A002, ANN401 -- Arrow's names
+        filter: Any = None,  # noqa: A002 -- Arrow's names
         **_: object,
     ) -> Iterator[pa.RecordBatch]:
         """Batches of some columns, of the rows that the filter lets through."""

@@ -35,7 +35,7 @@ class Files:
             raise FileNotFoundError(path)
         return Stream(self._store, path, text)
 
-    def get_file_info(self, asked: Any) -> Any:  # noqa: ANN401 -- as Arrow's: a path, some paths, or a selector
+    def get_file_info(self, asked: Any) -> Any:
         """The size of a file, which of some files are there, or the names of a log."""
         if isinstance(asked, list):
             self._store.scheduler.point(f"look for files of {short_name(self._uri)}")

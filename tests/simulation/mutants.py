@@ -55,7 +55,7 @@ def _nothing(*_: object, **__: object) -> None:
     return None
 
 
-def _compare_nothing(positions: object, offset: Offset, files: list[DataFile], **more: Any) -> Decision:  # noqa: ANN401
+def _compare_nothing(positions: object, offset: Offset, files: list[DataFile], **more: Any) -> Decision:
     del positions
     return decide({}, offset, files, **more)
 
@@ -83,7 +83,7 @@ def _no_trim(files: list[DataFile], offset: Offset, floors: Mapping[TopicPartiti
 def _decide_once() -> Callable[..., Decision]:
     made: dict[tuple[int, int], tuple[object, object, Decision]] = {}
 
-    def once(positions: Mapping[TopicPartition, int], offset: Offset, files: object, **more: Any) -> Decision:  # noqa: ANN401
+    def once(positions: Mapping[TopicPartition, int], offset: Offset, files: object, **more: Any) -> Decision:
         # Offset and files are those of one attempt of a batch; they are kept, so that no other object gets their id.
         attempt = id(offset), id(files)
         if attempt not in made:
@@ -127,12 +127,12 @@ def _trust_first_look(self: DeltaLakeTable) -> Snapshot | None:
 _change = swap_module._change
 
 
-def _no_rows_after_a_conflict(decision: Decision, files: object, *others: Any) -> Change:  # noqa: ANN401
+def _no_rows_after_a_conflict(decision: Decision, files: object, *others: Any) -> Change:
     change = _change(decision, files, *others)  # type: ignore[arg-type]  # as given
     return replace(change, files=()) if others[-1] else change
 
 
-def _no_positions(*given: Any) -> Change:  # noqa: ANN401 -- as the function it stands for
+def _no_positions(*given: Any) -> Change:
     change = _change(*given)
     return replace(change, positions=dict(list(change.positions.items())[:-1]))
 
@@ -157,7 +157,7 @@ def _own_bad_rows_only(self: TableWithQuarantine, batch: Batch) -> Outcome:
 _missing = quarantine_module._missing
 
 
-def _add_again(table: Any, held: object, named: Any, own: Any) -> object:  # noqa: ANN401 -- as the function it stands for
+def _add_again(table: Any, held: object, named: Any, own: Any) -> object:
     del held
     return _missing(table, {}, named, own)
 
@@ -167,21 +167,21 @@ class _Everything(set[str]):
         return True
 
 
-def _with_retries(*given: Any, **more: Any) -> None:  # noqa: ANN401 -- as the function it stands for
+def _with_retries(*given: Any, **more: Any) -> None:
     _commit(*given, **{**more, "retries": None})
 
 
 _set = commit_module.set_numbers
 
 
-def _set_on_any_version(handle: DeltaTable, group: str, numbers: Mapping[str, int], *more: Any) -> None:  # noqa: ANN401
+def _set_on_any_version(handle: DeltaTable, group: str, numbers: Mapping[str, int], *more: Any) -> None:
     """Without the fence of replays, which stops a replay and a rewind from passing each other in both orders."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commit_module, "commit", _with_retries)
         _set(handle, group, {name: at for name, at in numbers.items() if name != replays(group)}, *more)
 
 
-def _unmarked(**given: Any) -> Change:  # noqa: ANN401 -- as the class it stands for
+def _unmarked(**given: Any) -> Change:
     return Change(**{**given, "replays": None})
 
 
@@ -203,7 +203,7 @@ def _no_rows_past(
     return behind(uri, {key: min(end, positions.get(key, 0)) for key, end in ends.items()}, positions, how)
 
 
-def _refresh_first(uri: str, group: str, storage: Any) -> None:  # noqa: ANN401 -- as given
+def _refresh_first(uri: str, group: str, storage: Any) -> None:
     """Read the positions of the table before its quarantine."""
     log: Any = rewind_module.TransactionLog  # type: ignore[attr-defined]  # a schedule's, perhaps
     read = _Read(log(uri, storage).refresh())
@@ -224,13 +224,13 @@ _rewind_quarantine = rewind_module._rewind_quarantine
 _add_named = rewind_module._add_named
 
 
-def _add_to_restored(*given: Any) -> None:  # noqa: ANN401 -- as given
+def _add_to_restored(*given: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rewind_module, "DeltaLakeTable", lambda *more, **_: DeltaLakeTable(*more, restored=True))
         _add_named(*given)
 
 
-def _add_by_first_look(uri: str, group: str, storage: Any) -> None:  # noqa: ANN401 -- as given
+def _add_by_first_look(uri: str, group: str, storage: Any) -> None:
     table = DeltaLakeTable(uri, group, storage, restored=True)
     snapshot = table.refresh()
     table.refresh = lambda: snapshot  # type: ignore[method-assign]  # only the first look counts

@@ -27,7 +27,7 @@ class _Real:
         self._folder = folder
         DeltaTable.create(str(folder), schema=Schema.from_arrow(SCHEMA))
 
-    def open(self) -> Any:  # noqa: ANN401 -- either of both
+    def open(self) -> Any:
         return DeltaTable(str(self._folder))
 
     def write(self, name: str, rows: pa.Table) -> int:
@@ -39,11 +39,11 @@ class _Real:
         """The rows of the newest version."""
         return sorted(self.open().to_pyarrow_table()["offset"].to_pylist())
 
-    def optimize(self, handle: Any) -> None:  # noqa: ANN401 -- either of both
+    def optimize(self, handle: Any) -> None:
         """Join all files."""
         handle.optimize.compact()
 
-    def set_property(self, handle: Any) -> None:  # noqa: ANN401 -- either of both
+    def set_property(self, handle: Any) -> None:
         """Change the metadata."""
         handle.alter.set_table_properties({"delta.appendOnly": "false"})
 
@@ -59,7 +59,7 @@ class _Memory:
         self._table = bound
         self._table.create("mem://lake/table", schema=Schema.from_arrow(SCHEMA))
 
-    def open(self) -> Any:  # noqa: ANN401 -- either of both
+    def open(self) -> Any:
         return self._table("mem://lake/table")
 
     def write(self, name: str, rows: pa.Table) -> int:
@@ -72,11 +72,11 @@ class _Memory:
         files = self._store.logs["mem://lake/table"].versions[-1].files
         return sorted(offset for path in files for _, offset in self._store.rows(f"mem://lake/table/{path}"))
 
-    def optimize(self, handle: Any) -> None:  # noqa: ANN401 -- either of both
+    def optimize(self, handle: Any) -> None:
         """Join all files."""
         handle.optimize()
 
-    def set_property(self, handle: Any) -> None:  # noqa: ANN401 -- either of both
+    def set_property(self, handle: Any) -> None:
         """Change the metadata."""
         handle.set_property()
 
@@ -86,8 +86,8 @@ def _rows(*offsets: int) -> pa.Table:
 
 
 def _commit(
-    table: Any,  # noqa: ANN401 -- either of both
-    handle: Any,  # noqa: ANN401 -- either of both
+    table: Any,
+    handle: Any,
     *offsets: int,
     application: str = "a",
     retries: int | None = None,

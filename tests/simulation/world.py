@@ -209,10 +209,10 @@ class _OfProcess:
     def __setitem__(self, key: object, value: object) -> None:
         self._kept[key] = value
 
-    def get(self, key: object) -> Any:  # noqa: ANN401 -- as a dictionary's
+    def get(self, key: object) -> Any:
         return self._kept.get(key)
 
-    def setdefault(self, key: object, value: object) -> Any:  # noqa: ANN401 -- as a dictionary's
+    def setdefault(self, key: object, value: object) -> Any:
         return self._kept.setdefault(key, value)
 
     @property

@@ -29,7 +29,7 @@ def main(server: str, python: str, arguments: list[str]) -> None:
     with connection:
         forked = _number(connection)
         if forked is None:  # the server ended before it forked
-            os.execv(python, [python, *arguments])  # noqa: S606 -- as above
+            os.execv(python, [python, *arguments])  # noqa: S606 -- the interpreter that Spark asked for
         _wait(server, connection, forked)
 
 

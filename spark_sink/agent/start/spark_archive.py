@@ -106,7 +106,7 @@ def make_spark_archive() -> Path:
         SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 -- keeps the JVM's process at hand
         spark = SparkSession.builder.config(conf=conf).getOrCreate()
         _run_query(spark)
-        jvm = spark.sparkContext._gateway.proc  # type: ignore[union-attr] # noqa: SLF001 -- as above
+        jvm = spark.sparkContext._gateway.proc  # type: ignore[union-attr] # noqa: SLF001 -- keeps the JVM's process at hand
         spark.stop()
         jvm.stdin.close()
         try:
@@ -141,7 +141,7 @@ class _Numbers(DataSource):
     def streamReader(self, schema: StructType) -> "_Reader":  # noqa: ARG002, N802 -- Spark's names
         return _Reader()
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> "_Writer":  # noqa: ARG002, FBT001, N802 -- as above
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "_Writer":  # noqa: ARG002, FBT001, N802 -- Spark's signature
         return _Writer()
 
 
@@ -152,7 +152,7 @@ class _Reader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 -- Spark's name
         return {"n": 0}
 
-    def latestOffset(self, start: dict[str, int], limit: object) -> dict[str, int]:  # noqa: ARG002, N802 -- as above
+    def latestOffset(self, start: dict[str, int], limit: object) -> dict[str, int]:  # noqa: ARG002, N802 -- Spark's signature
         self._end += 1
         return {"n": self._end}
 
@@ -172,5 +172,5 @@ class _Writer(DataSourceStreamWriter):
     def commit(self, messages: object, batchId: int) -> None:  # noqa: N803 -- Spark's name
         pass
 
-    def abort(self, messages: object, batchId: int) -> None:  # noqa: N803 -- as above
+    def abort(self, messages: object, batchId: int) -> None:  # noqa: N803 -- Spark's name
         pass

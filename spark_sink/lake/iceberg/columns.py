@@ -8,7 +8,7 @@ import pyarrow as pa
 from spark_sink.errors import SchemaError
 from spark_sink.formats.variant_type import is_variant
 from spark_sink.lake.iceberg.partition_terms import terms_of
-from spark_sink.lake.parquet_landing import KEYS
+from spark_sink.lake.table_contract import KEYS
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema

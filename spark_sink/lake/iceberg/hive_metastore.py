@@ -82,7 +82,7 @@ class FencedClient(Client):  # type: ignore[misc]  # generated code without type
         return table
 
     def get_table_objects_by_name(self, dbname: str, tbl_names: list[str]) -> list[HiveTable]:
-        """Read tables, as above."""
+        """Read tables with the request that every Hive since 2.3 has."""
         found: list[HiveTable] = self.get_table_objects_by_name_req(
             GetTablesRequest(dbName=dbname, tblNames=tbl_names)
         ).tables

@@ -29,10 +29,10 @@ from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
-from spark_sink.lake.parquet_landing import KEYS, Landing, storage_errors
+from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema
-from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import Storage
 from spark_sink.lake.vacuumed_files import refuse_missing

@@ -125,7 +125,7 @@ def assertions(table: "Table") -> Sequence["TableRequirement"]:
     return [
         AssertTableUUID(uuid=metadata.table_uuid),
         AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),  # type: ignore[call-arg]  # an alias
-        AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),  # type: ignore[call-arg]  # as above
+        AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),  # type: ignore[call-arg]  # an alias
     ]
 
 

@@ -60,7 +60,7 @@ def expire(table: "Table", keep: int, every: int) -> bool:
         return False
     update = RemoveSnapshotsUpdate(snapshot_ids=[one.snapshot_id for one in gone])  # type: ignore[call-arg]  # an alias
     assertions = (
-        AssertRefSnapshotId(ref="main", snapshot_id=metadata.current_snapshot_id),  # type: ignore[call-arg]  # as above
+        AssertRefSnapshotId(ref="main", snapshot_id=metadata.current_snapshot_id),  # type: ignore[call-arg]  # an alias
         AssertTableUUID(uuid=metadata.table_uuid),
     )
     try:

@@ -13,9 +13,8 @@ from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.stored_files import ListedFile, listed_files, read_file, write_without
 from spark_sink.lake.iceberg.stored_rows import StoredTable
 from spark_sink.lake.iceberg.stored_state import PROPERTY, State, encode
-from spark_sink.lake.parquet_landing import KEYS
 from spark_sink.lake.row_offsets import above
-from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.table_contract import KEYS, DataFile
 from spark_sink.ranges.batch_offset import TopicPartition
 
 if TYPE_CHECKING:

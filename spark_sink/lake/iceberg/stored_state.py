@@ -175,8 +175,8 @@ def _group(value: Mapping[str, object]) -> GroupState:
         beginnings=_offsets(read("beginnings")),
         quarantined=_offsets(read("quarantined")),
         identities=value["identities"],  # type: ignore[arg-type]  # JSON of this module
-        replays=value["replays"],  # type: ignore[arg-type]  # as above
-        named=tuple(parse_quarantined(one) for one in value["named"]),  # type: ignore[attr-defined]  # as above
+        replays=value["replays"],  # type: ignore[arg-type]  # JSON of this module
+        named=tuple(parse_quarantined(one) for one in value["named"]),  # type: ignore[attr-defined]  # JSON of this module
         writes=value.get("writes", {}),  # type: ignore[arg-type]  # missing in tables of the first version
     )
 
@@ -192,7 +192,7 @@ def _columns(offsets: Offsets) -> dict[str, list[list[int]]]:
 
 
 def _offsets(value: object) -> dict[TopicPartition, int]:
-    columns: Iterable[tuple[str, list[list[int]]]] = value.items()  # type: ignore[attr-defined]  # as above
+    columns: Iterable[tuple[str, list[list[int]]]] = value.items()  # type: ignore[attr-defined]  # JSON of this module
     return {
         TopicPartition(topic, partition): at
         for topic, (partitions, ends) in columns

@@ -27,7 +27,8 @@ from spark_sink.lake.delta_log_reader import our_note
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, table_files, write_rewrite
-from spark_sink.lake.parquet_landing import FileStatistics, Layout, normal_columns, storage_errors
+from spark_sink.lake.file_statistics import FileStatistics
+from spark_sink.lake.parquet_landing import Layout, normal_columns, storage_errors
 from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
 from spark_sink.lake.table_settings import TableSettings

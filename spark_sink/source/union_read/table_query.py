@@ -122,7 +122,7 @@ def _distinct(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 def _duckdb() -> ModuleType:
     try:
-        import duckdb  # noqa: PLC0415 -- an extra
+        import duckdb
     except ImportError as error:
         raise OptionError(
             f"queries need a library that is not installed ({error}): pip install 'kafka-azimuth[query]'"

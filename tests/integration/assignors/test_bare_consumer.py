@@ -89,7 +89,7 @@ def test_a_child_process_is_refused_and_ends(filled: Cluster) -> None:
     test_bare_threads.fork_and_go_on(filled)
 
 
-def _unknown_topic(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def _unknown_topic(bench: Bench) -> Any:
     one = bench.make()
     one.subscribe(["t", "nosuch"])
     return messages(one, 1, 1)
@@ -121,7 +121,7 @@ def _producer(bench: Bench) -> Producer:
     return made
 
 
-def _refusal(producer: Producer, metadata: Any) -> Any:  # noqa: ANN401 -- a client's, and a result
+def _refusal(producer: Producer, metadata: Any) -> Any:
     """Send offsets for this member once more, and abort."""
     producer.begin_transaction()
     found = attempt(lambda: producer.send_offsets_to_transaction([at(0, 4)], metadata, 30))
@@ -129,7 +129,7 @@ def _refusal(producer: Producer, metadata: Any) -> Any:  # noqa: ANN401 -- a cli
     return found
 
 
-def _left(bench: Bench, **more: object) -> Any:  # noqa: ANN401 -- as above
+def _left(bench: Bench, **more: object) -> Any:
     """A transaction of a member, and one after it has left."""
     one, _ = bench.joined(records=10, **more)
     producer = _producer(bench)
@@ -142,7 +142,7 @@ def _left(bench: Bench, **more: object) -> Any:  # noqa: ANN401 -- as above
     return [found, _refusal(producer, metadata)]
 
 
-def _replaced(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def _replaced(bench: Bench) -> Any:
     """A static member in whose place another one has come."""
     group = f"{bench.kind.__name__}-{time.monotonic()}"
     named = {"group.id": group, "group.instance.id": "one"}
@@ -173,7 +173,7 @@ def test_a_replaced_member_commits_in_no_transaction(filled: Cluster, protocol: 
     check(_replaced, filled, protocol)
 
 
-def _ended(bench: Bench, end: str) -> Any:  # noqa: ANN401 -- as above
+def _ended(bench: Bench, end: str) -> Any:
     """A static member that unsubscribes or closes beside another one, and how many partitions that one has soon."""
     group: dict[str, Any] = {"group.id": f"{bench.kind.__name__}-{time.monotonic()}"}
     one, _ = bench.joined(**group | {"group.instance.id": "one"})

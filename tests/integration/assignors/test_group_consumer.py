@@ -23,7 +23,7 @@ def name(topics: Topics) -> str:
     return made
 
 
-def consumer(topics: Topics, **more: Any) -> GroupConsumer:  # noqa: ANN401 - settings
+def consumer(topics: Topics, **more: Any) -> GroupConsumer:
     """A consumer that commits nothing by itself."""
     return GroupConsumer({**topics.consumer_config(), **more}, assignors=[HRWAssignor(agent="a")])
 

@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.integration
 
 
-def member(topics: Topics, pattern: str | None = None, **more: Any) -> GroupMember:  # noqa: ANN401
+def member(topics: Topics, pattern: str | None = None, **more: Any) -> GroupMember:
     """A member under the test's pattern."""
     config = topics.config(**more.pop("config", {}))
     assignors = more.pop("assignors", None) or [HRWAssignor(agent=more.pop("agent", None))]

@@ -146,7 +146,7 @@ class Site:
         found = AclBindingFilter(rule.restype, rule.name, LITERAL, "User:guest", "*", rule.operation, permission)
         self._wait(self.admin.delete_acls([found]))
 
-    def make(self, kind: type, config: dict[str, Any], protocol: str = "classic", **more: Any) -> Any:  # noqa: ANN401 -- either kind
+    def make(self, kind: type, config: dict[str, Any], protocol: str = "classic", **more: Any) -> Any:
         """Create a consumer of the group, new for each kind."""
         classic = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 300} if protocol == "classic" else {}
         return kind(
@@ -177,7 +177,7 @@ def site(secured: Cluster, certificates: Path) -> Site:
 
 
 def seen(
-    one: Any,  # noqa: ANN401 -- either kind
+    one: Any,
     until: Callable[[int, Errors], bool],
 ) -> tuple[int, Errors]:
     """Poll until the number of records and the distinct errors are enough."""
@@ -192,7 +192,7 @@ def seen(
     return records, errors
 
 
-def read_all(one: Any) -> int:  # noqa: ANN401 -- either kind
+def read_all(one: Any) -> int:
     """Read the records of one `fill`."""
     return seen(one, lambda records, _: records >= RECORDS * PARTITIONS)[0]
 
@@ -315,7 +315,7 @@ def test_a_password_is_changed_while_consumers_run(site: Site, protocol: str) ->
             one.close()
 
 
-def _poll_and_commit(one: Any, offsets: list[TopicPartition]) -> object:  # noqa: ANN401 -- either kind
+def _poll_and_commit(one: Any, offsets: list[TopicPartition]) -> object:
     """Commit once a member that was away for its session has its partitions again."""
     one.poll(0.1)
     return one.commit(offsets=offsets, asynchronous=False)

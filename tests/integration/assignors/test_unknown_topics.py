@@ -16,7 +16,7 @@ def test_a_name_without_a_topic_is_an_error_of_that_topic(cluster: Cluster) -> N
     """Alone in the subscription it is asked for by name, and must be neither created nor waited for in silence."""
     name = f"unknown-{uuid.uuid4().hex[:6]}"
 
-    def case(bench: Bench) -> Any:  # noqa: ANN401 -- either kind
+    def case(bench: Bench) -> Any:
         one = bench.make()
         one.subscribe([name])
         until = time.monotonic() + 20

@@ -22,7 +22,7 @@ ZONES = ("az-a", "az-b", "az-c")
 OVERHEAD_BYTES = 20_000  # connections, metadata and identity, to brokers that get no record
 
 
-def config(cluster: Cluster, zone: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - settings of any type
+def config(cluster: Cluster, zone: str, **more: Any) -> dict[str, Any]:
     """Configuration of a producer in a zone."""
     return {"bootstrap.servers": cluster.bootstrap_servers, "client.rack": zone, "linger.ms": 5, "log_level": 0, **more}
 

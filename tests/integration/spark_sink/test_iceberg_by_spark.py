@@ -47,9 +47,9 @@ def test_spark_reads_what_was_committed_compacted_and_evolved(tmp_path: Path) ->
     found = spark.query(
         tmp_path / "warehouse",
         f"select topic, partition, offset, cast(value as string) as value, timestamp, gate from {name}",  # noqa: S608 -- ours
-        f"select count(*) as at_night from {name} where timestamp < '2026-02-01T00:00:00Z'",  # noqa: S608 -- as above
-        f"select operation from {name}.snapshots where operation = 'replace' limit 1",  # noqa: S608 -- as above
-        f"select max(file_count) as files from {name}.partitions",  # noqa: S608 -- as above
+        f"select count(*) as at_night from {name} where timestamp < '2026-02-01T00:00:00Z'",  # noqa: S608 -- ours
+        f"select operation from {name}.snapshots where operation = 'replace' limit 1",  # noqa: S608 -- ours
+        f"select max(file_count) as files from {name}.partitions",  # noqa: S608 -- ours
     )
     rows, (at_night, replaced, files) = found[:-3], found[-3:]
     assert Counter(row["offset"] for row in rows) == Counter(range(BATCHES * ROWS))

@@ -95,7 +95,7 @@ def test_a_writer_that_lost_its_lock_overwrites_no_other_commit(
     reached, resume = threading.Event(), threading.Event()
     altering = getattr(catalogs.FencedClient, ALTER)
 
-    def alter(*given: Any, **named: Any) -> None:  # noqa: ANN401 -- as given
+    def alter(*given: Any, **named: Any) -> None:
         if threading.current_thread() is stopped and not reached.is_set():
             reached.set()
             assert resume.wait(120)
@@ -120,7 +120,7 @@ def test_a_commit_without_the_lock_is_still_compared_and_swapped(
     altering = getattr(catalogs.FencedClient, ALTER)
     met: list[int] = []
 
-    def alter(client: Any, **named: Any) -> None:  # noqa: ANN401 -- as given
+    def alter(client: Any, **named: Any) -> None:
         if not met:
             met.append(1)
             for lock in client.show_locks(ShowLocksRequest(dbname=named["dbname"], tablename=named["tbl_name"])).locks:
@@ -135,7 +135,7 @@ def test_a_commit_without_the_lock_is_still_compared_and_swapped(
 
 
 def _die_under_the_lock(storage: Mapping[str, str], address: str) -> None:
-    def alter(*_: Any, **__: Any) -> None:  # noqa: ANN401 -- as given
+    def alter(*_: Any, **__: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(catalogs.FencedClient, ALTER, alter)
@@ -205,7 +205,7 @@ def test_a_metastore_that_dies_after_a_commit_was_asked_for_doubles_nothing(
     altering = getattr(catalogs.FencedClient, ALTER)
     died: list[int] = []
 
-    def alter(*given: Any, **named: Any) -> None:  # noqa: ANN401 -- as given
+    def alter(*given: Any, **named: Any) -> None:
         altering(*given, **named)
         if not died:
             died.append(1)

@@ -151,7 +151,7 @@ def test_spark_reads_each_row_once(lake: Lake, spark: SparkReader) -> None:
     found = spark.query(
         lake.root / "warehouse",
         f"select {columns} from {name}",  # noqa: S608 -- ours
-        f"select count(*) as rows from {name} where topic = 'a' and timestamp < '2026-02-01T00:00:00Z'",  # noqa: S608 -- as above
+        f"select count(*) as rows from {name} where topic = 'a' and timestamp < '2026-02-01T00:00:00Z'",  # noqa: S608 -- ours
     )
     *rows, night = found
     as_produced = [

@@ -25,7 +25,7 @@ def mock() -> Iterator[MockCluster]:
         yield made
 
 
-def consumer(mock: MockCluster, **more: Any) -> GroupConsumer:  # noqa: ANN401 - settings
+def consumer(mock: MockCluster, **more: Any) -> GroupConsumer:
     """A consumer of that topic's group, which commits nothing by itself."""
     config = {
         "bootstrap.servers": mock.bootstrap_servers,
@@ -50,7 +50,7 @@ def end_client(one: GroupConsumer) -> None:
         def consume(self, *_: object) -> list[Message]:
             raise KafkaException(KafkaError(KafkaError._FATAL))
 
-        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the consumer's
+        def __getattr__(self, name: str) -> Any:
             return getattr(broken, name)
 
     one._fetching._consumer = Ended()  # type: ignore[assignment]  # stands in for the client

@@ -31,7 +31,7 @@ class Cluster:
         return [SimpleNamespace(node_id=n, rack=r) for n, r in self._racks.items()]
 
 
-def joined(assignor: Any, member_id: str, topics: set[str], instance: str | None = None) -> SimpleNamespace:  # noqa: ANN401
+def joined(assignor: Any, member_id: str, topics: set[str], instance: str | None = None) -> SimpleNamespace:
     """Join through the wire format: the leader reads the member's encoded metadata."""
     raw = assignor.metadata(topics).encode()
     return SimpleNamespace(

@@ -34,7 +34,7 @@ def exported() -> dict[str, set[str]]:
 EXPORTED = exported()
 
 
-def selectors(node: Any) -> Iterator[Any]:  # noqa: ANN401 -- the parser's classes have no common one
+def selectors(node: Any) -> Iterator[Any]:
     """The vector selectors of an expression."""
     kind = type(node).__name__
     if kind == "VectorSelector":

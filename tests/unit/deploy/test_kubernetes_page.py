@@ -28,7 +28,7 @@ def test_the_values_of_the_page_render() -> None:
     assert len(objects(VALUES)) == 6
 
 
-def test_the_secret_of_the_page_is_laid_over_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:  # noqa: ANN401
+def test_the_secret_of_the_page_is_laid_over_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """It has the form of the fleet's sources."""
     from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- loads slowly
 

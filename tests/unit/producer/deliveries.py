@@ -14,7 +14,7 @@ from producer.testing import MockCluster
 TOPIC = "flights"
 
 
-def config(mock: MockCluster, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - settings of any type
+def config(mock: MockCluster, **more: Any) -> dict[str, Any]:
     """Configuration of a producer in az-a that waits for nothing."""
     return {"bootstrap.servers": mock.bootstrap_servers, "client.rack": "az-a", "linger.ms": 1, "log_level": 0, **more}
 
@@ -37,7 +37,7 @@ def leaders_held_back(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Let each reading of leaders wait until the event is set."""
     may_read = threading.Event()
 
-    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+    def read(*arguments: Any, **more: Any) -> Any:
         assert may_read.wait(60)
         return read_leaders(*arguments, **more)
 

@@ -41,7 +41,7 @@ def test_partition_ids_may_have_gaps_where_topics_are_read_by_name(monkeypatch: 
         def __init__(self, _config: object) -> None:
             pass
 
-        def describe_topics(self, asked: Any, **_: object) -> dict[str, "Future[object]"]:  # noqa: ANN401 - untyped there
+        def describe_topics(self, asked: Any, **_: object) -> dict[str, "Future[object]"]:
             answers: dict[str, Future[object]] = {name: Future() for name in asked.topic_names}
             for name, one in answers.items():
                 if isinstance(found[name], Exception):
@@ -88,7 +88,7 @@ def test_new_credentials_reach_each_request_for_racks_and_leaders(
     monkeypatch.setattr(metadata_requests, "AdminClient", Admin)
     settings = config(mock, **{"sasl.username": "old", "sasl.password": "old", "sasl.mechanism": "PLAIN"})
 
-    def ask(one: Any) -> None:  # noqa: ANN401 - a producer or a meter
+    def ask(one: Any) -> None:
         with pytest.raises(MetadataError):
             one._topology.read_racks(0.1)
         with pytest.raises(MetadataError):

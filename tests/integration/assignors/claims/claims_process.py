@@ -75,11 +75,11 @@ class Job:
             elif not ghost:
                 self._held[one] = time.monotonic()
 
-    def _say(self, what: str, claim: Claim, **more: Any) -> None:  # noqa: ANN401 -- what JSON takes
+    def _say(self, what: str, claim: Claim, **more: Any) -> None:
         line = {"what": what, "key": [claim.topic, claim.partition], "epoch": claim.epoch, **more}
         os.write(self._file, json.dumps(line).encode() + b"\n")
 
-    def tell(self, what: str, **more: Any) -> None:  # noqa: ANN401 -- what JSON takes
+    def tell(self, what: str, **more: Any) -> None:
         """Write down something of the process."""
         os.write(self._file, json.dumps({"what": what, **more}).encode() + b"\n")
 

@@ -255,7 +255,7 @@ class Way:
         self.table = f"claims_{uuid.uuid4().hex[:8]}"
         self._open: list[PartitionClaims] = []
 
-    def claims(self, **settings: Any) -> PartitionClaims:  # noqa: ANN401 -- those of PartitionClaims
+    def claims(self, **settings: Any) -> PartitionClaims:
         """Claims of one owner."""
         given = {"cluster": "c", "form": self.form, "table": self.table, **settings}
         self._open.append(PartitionClaims(self.server.address, **given))

@@ -46,7 +46,7 @@ class Scene:
         """The claims object of the watcher."""
         return PartitionClaims(self.address, cluster="c", table=self.table, form=self.form)
 
-    def start(self, number: int, **settings: Any) -> subprocess.Popen[bytes]:  # noqa: ANN401 -- what JSON takes
+    def start(self, number: int, **settings: Any) -> subprocess.Popen[bytes]:
         """Start a job."""
         given = {
             "address": self.address,

@@ -120,5 +120,5 @@ def unlocked(database: Path) -> bool:
     return True
 
 
-def _agents(notes: Any) -> set[str]:  # noqa: ANN401 -- JSON
+def _agents(notes: Any) -> set[str]:
     return {note["agent"].partition("/")[0] for note in notes if "agent" in note}

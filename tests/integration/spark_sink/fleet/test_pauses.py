@@ -45,7 +45,7 @@ def test_a_paused_topic_stays_unread_also_after_a_restart(cluster: Cluster, tmp_
         found = positions(str(table), name, {}) if (table / "_delta_log").exists() else {}
         return sum(at for key, at in found.items() if key.topic == topic)
 
-    def paused(fleet: FleetProcesses) -> Any:  # noqa: ANN401 -- a JSON value
+    def paused(fleet: FleetProcesses) -> Any:
         return fleet.status("a").get("paused")
 
     [port] = choose_ports(1)

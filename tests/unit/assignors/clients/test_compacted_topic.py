@@ -24,7 +24,7 @@ class Stable:
         self.visible = WRITTEN if config.get("isolation.level") == "read_uncommitted" else COMMITTED
         self.at = 0
 
-    def list_topics(self, topic: str, timeout: float) -> Any:  # noqa: ANN401 -- as the client
+    def list_topics(self, topic: str, timeout: float) -> Any:
         """One partition."""
         assert timeout > 0
         return SimpleNamespace(cluster_id="c", topics={topic: SimpleNamespace(error=None, partitions={0: None})})
@@ -37,7 +37,7 @@ class Stable:
     def incremental_assign(self, _partitions: object) -> None:
         """Begins at the first record."""
 
-    def poll(self, _timeout: float) -> Any:  # noqa: ANN401 -- as the client
+    def poll(self, _timeout: float) -> Any:
         """The next visible record, the end once, then nothing."""
         self.at += 1
         if self.at > self.visible + 1:
@@ -84,7 +84,7 @@ class Recreated:
         self.unheard = 0  # answers of a leader that has not yet heard of the topic
         self.code = KafkaError.UNKNOWN_TOPIC_OR_PART
 
-    def list_topics(self, topic: str, timeout: float) -> Any:  # noqa: ANN401 -- as the client
+    def list_topics(self, topic: str, timeout: float) -> Any:
         """The partitions, or none."""
         assert timeout > 0
         known = dict.fromkeys(range(self.partitions))
@@ -109,7 +109,7 @@ class Recreated:
         """Reads nothing."""
         self.at = None
 
-    def poll(self, _timeout: float) -> Any:  # noqa: ANN401 -- as the client
+    def poll(self, _timeout: float) -> Any:
         """The next record; past the end of a shorter log it starts at the first one, as with auto.offset.reset."""
         if self.log is None or self.at is None or self.at == len(self.log) or (self.stays and self.at > len(self.log)):
             return None

@@ -17,8 +17,8 @@ SECRET = "canary"  # noqa: S105 - nobody's
         (f"postgresql://user:{SECRET}@host/db?sslmode=require", "postgresql://***@host/db?sslmode=***"),
         (f"postgresql://host/db?user=u&password={SECRET}", "postgresql://host/db?user=***&password=***"),
         (f"mysql://user:p@{SECRET}@host/db", "mysql://***@host/db"),  # not escaped
-        (f"redis://:{SECRET}/{SECRET}#@host/0", "redis://***@host/0"),  # as above
-        (f"redis://:p?{SECRET}@host/0", "redis://***"),  # as above
+        (f"redis://:{SECRET}/{SECRET}#@host/0", "redis://***@host/0"),  # not escaped
+        (f"redis://:p?{SECRET}@host/0", "redis://***"),  # not escaped
         (f"postgresql:/user:{SECRET}@host/db", "postgresql***"),
         (f"host=h password={SECRET}", "host***"),
     ],

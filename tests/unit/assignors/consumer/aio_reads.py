@@ -14,7 +14,7 @@ ALL = {n: list(range(RECORDS)) for n in range(3)}
 PARTITIONS = [TopicPartition("t", n) for n in range(3)]
 
 
-def made(mock: MockCluster, executor: ThreadPoolExecutor | None, **more: Any) -> AIOGroupConsumer:  # noqa: ANN401 -- settings
+def made(mock: MockCluster, executor: ThreadPoolExecutor | None, **more: Any) -> AIOGroupConsumer:
     """A consumer of the topic."""
     config = {
         "bootstrap.servers": mock.bootstrap_servers,

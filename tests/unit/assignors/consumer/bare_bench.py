@@ -42,7 +42,7 @@ class Bench:
         self.made: list[Any] = []
         self.run = time.monotonic()  # the cluster remembers what an earlier run of the same case committed
 
-    def make(self, **more: Any) -> Any:  # noqa: ANN401 -- either kind of consumer
+    def make(self, **more: Any) -> Any:
         """Create a consumer of a new group, or of this run's group of that name; None removes a property."""
         logger = more.pop("logger", None)
         api_version = more.pop("api_version", (2, 0))
@@ -72,7 +72,7 @@ class Bench:
         self.made.append(self.kind(config, **extra))
         return self.made[-1]
 
-    def joined(self, records: int = 3 * RECORDS, **more: Any) -> tuple[Any, list[Any]]:  # noqa: ANN401 -- as above
+    def joined(self, records: int = 3 * RECORDS, **more: Any) -> tuple[Any, list[Any]]:
         """A consumer that owns the topic, and the records that it has read."""
         callbacks = {name: more.pop(name) for name in list(more) if name in {"on_assign", "on_revoke", "on_lost"}}
         one = self.make(**more)
@@ -90,7 +90,7 @@ class Bench:
             close_in_time(self.made.pop(0))
 
 
-def close_in_time(one: Any) -> None:  # noqa: ANN401 -- either kind of consumer
+def close_in_time(one: Any) -> None:
     """Close in a daemon thread: librdkafka's close() can wait for ever for a rebalance that no callback ends.
 
     A test then fails within a minute, and the process ends all the same. If it waits with the interpreter's lock, no
@@ -131,7 +131,7 @@ class Raised:
         return repr(self.error)
 
 
-def attempt(call: Callable[[], Any]) -> Any:  # noqa: ANN401 -- whatever the call returns
+def attempt(call: Callable[[], Any]) -> Any:
     """The value or the error of a call."""
     try:
         return call()
@@ -139,7 +139,7 @@ def attempt(call: Callable[[], Any]) -> Any:  # noqa: ANN401 -- whatever the cal
         return Raised(error)
 
 
-def alike(bare: Any, ours: Any) -> bool:  # noqa: ANN401 -- results of any kind
+def alike(bare: Any, ours: Any) -> bool:
     """Whether both are the same; of errors: ours is caught where the bare client's is, with the same code."""
     if isinstance(bare, Raised) and isinstance(ours, Raised):
         same_code = not isinstance(bare.error, KafkaException) or bare.error.args[0].code() == ours.error.args[0].code()
@@ -149,14 +149,14 @@ def alike(bare: Any, ours: Any) -> bool:  # noqa: ANN401 -- results of any kind
     return bool(bare == ours)
 
 
-def plain(partitions: Any) -> Any:  # noqa: ANN401 -- a list of partitions, or an error
+def plain(partitions: Any) -> Any:
     """Topic, partition, offset and metadata, in the same order."""
     if not isinstance(partitions, list):
         return partitions
     return [(one.topic, one.partition, one.offset, one.metadata or "") for one in partitions]
 
 
-def at(partition: int, offset: int = -1001, **more: Any) -> TopicPartition:  # noqa: ANN401 -- as the class
+def at(partition: int, offset: int = -1001, **more: Any) -> TopicPartition:
     """A partition of the topic."""
     return TopicPartition("t", partition, offset, **more)
 
@@ -164,7 +164,7 @@ def at(partition: int, offset: int = -1001, **more: Any) -> TopicPartition:  # n
 Case = Callable[[Bench], Any]
 
 
-def read(one: Any, count: int) -> list[tuple[int, int]]:  # noqa: ANN401 -- either kind
+def read(one: Any, count: int) -> list[tuple[int, int]]:
     """So many records, in order of partitions."""
     found: list[Any] = []
     until = time.monotonic() + 20
@@ -174,7 +174,7 @@ def read(one: Any, count: int) -> list[tuple[int, int]]:  # noqa: ANN401 -- eith
     return sorted((m.partition(), m.offset()) for m in found)
 
 
-def messages(one: Any, errors: int, records: int) -> list[tuple[str, int, str]]:  # noqa: ANN401 -- either kind
+def messages(one: Any, errors: int, records: int) -> list[tuple[str, int, str]]:
     """Topic, code and text of each error that comes with so many records."""
     found: list[tuple[str, int, str]] = []
     until = time.monotonic() + 20
@@ -188,7 +188,7 @@ def messages(one: Any, errors: int, records: int) -> list[tuple[str, int, str]]:
     return sorted(found)
 
 
-def outcome(body: Case, cluster: Servers, kind: type, protocol: str) -> Any:  # noqa: ANN401 -- as the case
+def outcome(body: Case, cluster: Servers, kind: type, protocol: str) -> Any:
     """The result of a case with one kind of consumer."""
     bench = Bench(cluster, kind, protocol)
     try:

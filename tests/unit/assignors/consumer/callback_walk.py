@@ -21,7 +21,7 @@ HUNG: Final = "the call does not return"
 Inside = Callable[..., None]
 
 
-def poll_until(one: Any, called: threading.Event) -> None:  # noqa: ANN401 -- either kind
+def poll_until(one: Any, called: threading.Event) -> None:
     """Poll until the callback was called; what it does may close the consumer."""
     until = time.monotonic() + _CALLED_S
     while not called.is_set() and time.monotonic() < until:
@@ -114,12 +114,12 @@ def usual_call_of(method: str) -> Call:
     return next(call for call in calls_of(method) if call.label == "usual")
 
 
-def result_inside(bench: Bench, callback: str, call: Call) -> Any:  # noqa: ANN401 -- any result
+def result_inside(bench: Bench, callback: str, call: Call) -> Any:
     """What a call does inside a callback; HUNG if it does not return."""
     results: list[Any] = []
     called = threading.Event()
 
-    def inside(one: Any) -> None:  # noqa: ANN401 -- either kind
+    def inside(one: Any) -> None:
         if not results:
             results.append(HUNG)
             results[0] = seen(call.on(one))

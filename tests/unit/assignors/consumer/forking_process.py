@@ -20,7 +20,7 @@ FIRST = 10
 CHILD_S = 20.0
 
 
-def make(servers: str, kind: str, protocol: str) -> Any:  # noqa: ANN401 -- either kind
+def make(servers: str, kind: str, protocol: str) -> Any:
     """Create the consumer."""
     config: dict[str, Any] = {
         "bootstrap.servers": servers,

@@ -57,7 +57,7 @@ class Interrupter:
         if event in {"c_call", "c_return", "c_exception"}:
             self._in_c[id(frame)] = event == "c_call"
 
-    def _begin(self, frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 -- as sys.settrace wants it
+    def _begin(self, frame: FrameType, event: str, _: object) -> Any:
         if event != "call" or frame.f_code.co_filename in self._spared:
             return None
         caller = frame.f_back
@@ -67,7 +67,7 @@ class Interrupter:
         frame.f_trace_opcodes = True
         return self._step
 
-    def _step(self, frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 -- as above
+    def _step(self, frame: FrameType, event: str, _: object) -> Any:
         if event == "return":
             self._forget(frame)
         elif event == "opcode" and self._is_point(frame) and next(self._points) == self._number:

@@ -180,14 +180,14 @@ class Call:
         """Its name in a report."""
         return f"{self.method}({self.label})"
 
-    def on(self, consumer: Any) -> Any:  # noqa: ANN401 -- either kind, any result
+    def on(self, consumer: Any) -> Any:
         """The result, or the error."""
         args = [made(one) for one in self.args]
         kwargs = {name: made(one) for name, one in (self.kwargs or {}).items()}
         return attempt(lambda: getattr(consumer, self.method)(*args, **kwargs))
 
 
-def made(value: Any) -> Any:  # noqa: ANN401 -- any argument
+def made(value: Any) -> Any:
     """The value, or what its factory makes: generators are used up, and librdkafka writes into partitions."""
     return value() if getattr(value, "__name__", "") == "<lambda>" and not value.__code__.co_varnames else value
 

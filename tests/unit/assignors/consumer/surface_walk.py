@@ -18,29 +18,29 @@ from tests.unit.assignors.consumer.surface_calls import CHANGING, calls_of
 PROTOCOLS: Final = ("classic", "consumer")
 
 
-def new(bench: Bench) -> Any:  # noqa: ANN401 -- either kind
+def new(bench: Bench) -> Any:
     """A consumer without a subscription."""
     return bench.make(**SHORT)
 
 
-def subscribed(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def subscribed(bench: Bench) -> Any:
     """A consumer that has not polled since its subscription."""
     one = new(bench)
     one.subscribe(["t"])
     return one
 
 
-def assigned(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def assigned(bench: Bench) -> Any:
     """A consumer that has read all records."""
     return bench.joined(**SHORT)[0]
 
 
-def storing(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def storing(bench: Bench) -> Any:
     """A consumer that has read all records, and stores none by itself."""
     return bench.joined(**SHORT, **{"enable.auto.offset.store": False})[0]
 
 
-def by_hand(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def by_hand(bench: Bench) -> Any:
     """A consumer that has read all records of partitions of its own choice."""
     one = new(bench)
     one.assign([at(0, OFFSET_BEGINNING), at(1, OFFSET_BEGINNING)])
@@ -48,7 +48,7 @@ def by_hand(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return one
 
 
-def unsubscribed(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def unsubscribed(bench: Bench) -> Any:
     """A consumer that was assigned."""
     one = assigned(bench)
     one.unsubscribe()
@@ -56,7 +56,7 @@ def unsubscribed(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return one
 
 
-def closed(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def closed(bench: Bench) -> Any:
     """A consumer that was assigned."""
     one = assigned(bench)
     one.close()
@@ -68,7 +68,7 @@ STATES: Final[Mapping[str, Callable[[Bench], Any]]] = {
 }
 
 
-def seen(result: Any) -> Any:  # noqa: ANN401 -- whatever a call returns
+def seen(result: Any) -> Any:
     """What a program can rely on, without what differs from run to run."""
     if isinstance(result, list):
         return [seen(one) for one in result]
@@ -109,7 +109,7 @@ _FATAL: Final = frozenset(
 )
 
 
-def _give_back(one: Any, state: str, method: str) -> None:  # noqa: ANN401 -- either kind of bare client
+def _give_back(one: Any, state: str, method: str) -> None:
     """Undo what keeps the bare client from leaving its group where the broker assigns.
 
     Librdkafka adds each assignment to the present partitions and takes each revocation from these. If it cannot,

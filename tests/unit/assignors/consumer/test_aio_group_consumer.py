@@ -20,7 +20,7 @@ Case = Callable[[Make], Awaitable[Any]]
 def maker(cluster: Servers, kind: type, protocol: str = "classic") -> Make:
     """Make a consumer of this kind, of a group of its own, in this protocol."""
 
-    def make(**more: Any) -> Any:  # noqa: ANN401 -- either kind of consumer
+    def make(**more: Any) -> Any:
         config = {
             "bootstrap.servers": cluster.bootstrap_servers,
             "group.id": f"{kind.__name__}-{time.monotonic()}",
@@ -37,7 +37,7 @@ def maker(cluster: Servers, kind: type, protocol: str = "classic") -> Make:
     return make
 
 
-async def attempt(call: Awaitable[Any]) -> Any:  # noqa: ANN401 -- whatever the call returns
+async def attempt(call: Awaitable[Any]) -> Any:
     """The value or the error of a call."""
     try:
         return await call
@@ -45,7 +45,7 @@ async def attempt(call: Awaitable[Any]) -> Any:  # noqa: ANN401 -- whatever the 
         return Raised(error)
 
 
-async def read(one: Any, count: int) -> list[Any]:  # noqa: ANN401 -- either kind
+async def read(one: Any, count: int) -> list[Any]:
     """So many records."""
     found: list[Any] = []
     until = time.monotonic() + 20
@@ -55,7 +55,7 @@ async def read(one: Any, count: int) -> list[Any]:  # noqa: ANN401 -- either kin
     return found
 
 
-async def records_and_offsets(make: Make) -> Any:  # noqa: ANN401 -- results
+async def records_and_offsets(make: Make) -> Any:
     """Read, ask, pause, seek and commit."""
     async with make() as one:
         await one.subscribe(["t"])
@@ -77,19 +77,19 @@ async def records_and_offsets(make: Make) -> Any:  # noqa: ANN401 -- results
         ]
 
 
-async def callbacks_may_await_calls(make: Make) -> Any:  # noqa: ANN401 -- as above
+async def callbacks_may_await_calls(make: Make) -> Any:
     """Each gets the consumer itself; a commit in on_revoke is accepted, on_commit is called."""
     seen: list[Any] = []
 
-    async def assigned(given: Any, partitions: Any) -> None:  # noqa: ANN401 -- either kind
+    async def assigned(given: Any, partitions: Any) -> None:
         await given.assign([at(p.partition, 48) for p in partitions])
         seen.append((given is one, len(partitions)))
 
-    async def revoked(given: Any, partitions: Any) -> None:  # noqa: ANN401 -- as above
+    async def revoked(given: Any, partitions: Any) -> None:
         committed = await given.commit(offsets=[at(0, 49)], asynchronous=False)
         seen.append((given is one, len(partitions), plain(committed)))
 
-    async def on_commit(error: object, partitions: Any) -> None:  # noqa: ANN401 -- as above
+    async def on_commit(error: object, partitions: Any) -> None:
         seen.append((error, plain(partitions)))
 
     one = make(on_commit=on_commit)
@@ -103,7 +103,7 @@ async def callbacks_may_await_calls(make: Make) -> Any:  # noqa: ANN401 -- as ab
     return [sorted((m.partition(), m.offset()) for m in found), [entry for entry in seen if entry[0] is not None]]
 
 
-async def a_callback_that_raises(make: Make) -> Any:  # noqa: ANN401 -- as above
+async def a_callback_that_raises(make: Make) -> Any:
     """Its error comes out of the call that runs it."""
 
     async def broken(*_: object) -> None:
@@ -118,7 +118,7 @@ async def a_callback_that_raises(make: Make) -> Any:  # noqa: ANN401 -- as above
     return result
 
 
-async def calls_beside_each_other(make: Make) -> Any:  # noqa: ANN401 -- as above
+async def calls_beside_each_other(make: Make) -> Any:
     """They wait for one another, and no record is lost or delivered twice."""
     async with make() as one:
         await one.subscribe(["t"])
@@ -131,7 +131,7 @@ async def calls_beside_each_other(make: Make) -> Any:  # noqa: ANN401 -- as abov
         return len({(m.partition(), m.offset()) for m in found}), len(found)
 
 
-async def every_call_after_close(make: Make) -> Any:  # noqa: ANN401 -- as above
+async def every_call_after_close(make: Make) -> Any:
     """RuntimeError."""
     one = make()
     await one.close()
@@ -139,7 +139,7 @@ async def every_call_after_close(make: Make) -> Any:  # noqa: ANN401 -- as above
     return [await attempt(call) for call in calls]
 
 
-async def statistics_reach_their_coroutine(make: Make) -> Any:  # noqa: ANN401 -- as above
+async def statistics_reach_their_coroutine(make: Make) -> Any:
     """stats_cb is awaited in poll."""
     seen: list[str] = []
 
@@ -170,7 +170,7 @@ BROKER_ASSIGNED = [body for body in CASES if body is not callbacks_may_await_cal
 def check(body: Case, cluster: Servers, protocol: str = "classic") -> None:
     """Run the case with both kinds."""
 
-    async def result(kind: type) -> Any:  # noqa: ANN401 -- as the case
+    async def result(kind: type) -> Any:
         return await body(maker(cluster, kind, protocol))
 
     bare, ours = (asyncio.run(result(kind)) for kind in (AIOConsumer, AIOGroupConsumer))
@@ -218,7 +218,7 @@ def test_close_in_a_callback_is_refused_and_a_later_close_leaves(cluster: MockCl
         one = AIOGroupConsumer({**config, "group.protocol": protocol}, **(classic if protocol == "classic" else {}))
         refused: list[Any] = []
 
-        async def assigned(consumer: AIOGroupConsumer, _: Any) -> None:  # noqa: ANN401 -- partitions
+        async def assigned(consumer: AIOGroupConsumer, _: Any) -> None:
             refused.append(await attempt(consumer.close()))
 
         await one.subscribe(["t"], on_assign=assigned)

@@ -24,7 +24,7 @@ class Awaited:
 
     kind: ClassVar[type[AIOConsumer]] = AIOConsumer
 
-    def __init__(self, config: Mapping[str, Any], **more: Any) -> None:  # noqa: ANN401 -- settings
+    def __init__(self, config: Mapping[str, Any], **more: Any) -> None:
         self._loop = asyncio.new_event_loop()
 
         async def make() -> AIOConsumer:
@@ -37,7 +37,7 @@ class Awaited:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._one, name)
 
-        def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 -- any call's
+        def call(*arguments: Any, **named: Any) -> Any:
             coroutines = {key: _nothing if callable(value) else value for key, value in named.items()}
             found = self._loop.run_until_complete(method(*arguments, **coroutines))
             # Until it has read a record.
@@ -46,7 +46,7 @@ class Awaited:
 
         return call
 
-    def close(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 -- as above
+    def close(self, *arguments: Any, **named: Any) -> Any:
         """Close it; unlike the bare class, a second call of the bench does nothing.
 
         The bare class stays open if it joins. librdkafka may then wait for ever for the answer to its own assignment,

@@ -58,7 +58,7 @@ def test_the_cases_left_out_exist() -> None:
     assert LEFT_OUT.keys() <= CASES.keys()
 
 
-def _transaction_of_a_member_that_has_just_subscribed(bench: Bench) -> Any:  # noqa: ANN401 -- the call's own result
+def _transaction_of_a_member_that_has_just_subscribed(bench: Bench) -> Any:
     one = bench.make()
     one.subscribe(["t"])
     metadata = one.consumer_group_metadata()
@@ -77,7 +77,7 @@ def test_a_member_that_has_just_subscribed_has_group_metadata(cluster: MockClust
     check(_transaction_of_a_member_that_has_just_subscribed, cluster, "consumer")
 
 
-def _member_id_in_callbacks(bench: Bench) -> Any:  # noqa: ANN401 -- compared with the other consumer's
+def _member_id_in_callbacks(bench: Bench) -> Any:
     seen: list[Any] = []
     one, _ = bench.joined(
         1,

@@ -11,7 +11,7 @@ from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, Raised, at, attempt, check, plain, read
 
 
-def it_reads_from_the_offsets_on(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def it_reads_from_the_offsets_on(bench: Bench) -> Any:
     """Of these partitions only; another call replaces them."""
     one = bench.make()
     one.assign([at(0, 47), at(1, OFFSET_BEGINNING)])
@@ -20,7 +20,7 @@ def it_reads_from_the_offsets_on(bench: Bench) -> Any:  # noqa: ANN401 -- result
     return [first, read(one, 7), sorted((p.topic, p.partition) for p in one.assignment()), one.poll(0.1)]
 
 
-def partitions_come_and_go(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def partitions_come_and_go(bench: Bench) -> Any:
     """incremental_assign, incremental_unassign, unassign; what is there already cannot come."""
     one = bench.make()
     one.incremental_assign([at(0, 48)])
@@ -34,7 +34,7 @@ def partitions_come_and_go(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return [first, second, again, left, one.assignment(), one.poll(0.05)]
 
 
-def commits_are_found_by_the_next_one(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def commits_are_found_by_the_next_one(bench: Bench) -> Any:
     """Without an offset it begins where the group has committed; on_commit is called."""
     seen: list[Any] = []
     one = bench.make(on_commit=lambda error, partitions: seen.append((error, plain(partitions))))
@@ -50,7 +50,7 @@ def commits_are_found_by_the_next_one(bench: Bench) -> Any:  # noqa: ANN401 -- a
     return [found, results, seen, read(one, 5)]
 
 
-def the_end_commits_what_was_delivered(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def the_end_commits_what_was_delivered(bench: Bench) -> Any:
     """If the program commits automatically; the clock does so, too."""
     one = bench.make(**{"enable.auto.commit": True, "auto.commit.interval.ms": 100, "group.id": f"end-{bench.kind}"})
     one.assign([at(0, 40)])
@@ -67,7 +67,7 @@ def the_end_commits_what_was_delivered(bench: Bench) -> Any:  # noqa: ANN401 -- 
     return [by_clock, plain(other.committed([at(1)], 10))]
 
 
-def pause_and_seek(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def pause_and_seek(bench: Bench) -> Any:
     """As in a group."""
     one = bench.make()
     one.assign([at(0, 40), at(1, 45)])
@@ -81,7 +81,7 @@ def pause_and_seek(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return [first, silent, read(one, 1)]
 
 
-def a_subscription_replaces_it(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_subscription_replaces_it(bench: Bench) -> Any:
     """And calls its own callbacks only."""
     seen: list[str] = []
     one = bench.make()
@@ -98,7 +98,7 @@ def a_subscription_replaces_it(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return [seen, found, after]
 
 
-def offsets_that_cannot_begin(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def offsets_that_cannot_begin(bench: Bench) -> Any:
     """They are refused, and so are partitions that come twice."""
     one = bench.make()
     refused = [attempt(lambda: one.assign([at(1, -7)])), attempt(lambda: one.assign([at(1, 1), at(1, 2)]))]

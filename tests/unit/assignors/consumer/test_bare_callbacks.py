@@ -22,11 +22,11 @@ from tests.unit.assignors.consumer.bare_bench import (
 )
 
 
-def callbacks_of_a_subscription(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def callbacks_of_a_subscription(bench: Bench) -> Any:
     """Assigned in any order, revoked by unsubscribe, and both again by close; a commit in on_revoke is kept."""
     seen: list[Any] = []
 
-    def revoked(one: Any, partitions: Any) -> None:  # noqa: ANN401 -- either kind
+    def revoked(one: Any, partitions: Any) -> None:
         seen.append(("revoked", plain(partitions)[0][2] > 0, plain(one.commit(asynchronous=False))))
 
     one, _ = bench.joined(
@@ -42,7 +42,7 @@ def callbacks_of_a_subscription(bench: Bench) -> Any:  # noqa: ANN401 -- as abov
     return [entry if entry[0] != "revoked" else ("revoked", entry[2]) for entry in seen if isinstance(entry, tuple)]
 
 
-def a_callback_that_raises(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_callback_that_raises(bench: Bench) -> Any:
     """Its error comes out of poll, and the partitions are read all the same; in close, out of close."""
 
     def broken(*_: object) -> None:
@@ -59,7 +59,7 @@ def a_callback_that_raises(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return [results, attempt(one.close), attempt(one.close), attempt(lambda: one.poll(0))]
 
 
-def a_callback_that_exits(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_callback_that_exits(bench: Bench) -> Any:
     """sys.exit() in a callback comes out of poll, and the consumer can be closed."""
 
     def leave(*_: object) -> None:
@@ -75,10 +75,10 @@ def a_callback_that_exits(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return "never"
 
 
-def on_assign_says_where_to_begin(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def on_assign_says_where_to_begin(bench: Bench) -> Any:
     """assign() with offsets, in the callback."""
 
-    def begin(one: Any, partitions: Any) -> None:  # noqa: ANN401 -- either kind
+    def begin(one: Any, partitions: Any) -> None:
         for partition in partitions:
             partition.offset = 45
         one.assign(partitions)
@@ -88,7 +88,7 @@ def on_assign_says_where_to_begin(bench: Bench) -> Any:  # noqa: ANN401 -- as ab
     return read(one, 15)
 
 
-def errors_of_topics_are_messages(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def errors_of_topics_are_messages(bench: Bench) -> Any:
     """Unknown, without rights, and a pattern without a topic, each once; records of others are delivered."""
     one = bench.make(**SHORT)
     one.subscribe(["t", "nosuch", "^zz"])
@@ -97,14 +97,14 @@ def errors_of_topics_are_messages(bench: Bench) -> Any:  # noqa: ANN401 -- as ab
     return [found, messages(one, errors=1, records=0)]
 
 
-def a_name_that_no_topic_can_have(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_name_that_no_topic_can_have(bench: Bench) -> Any:
     """An error of that topic; the others are read. The code is the broker's; the mock calls the name unknown."""
     one = bench.make()
     one.subscribe(["t", "bad topic"])
     return [(topic, text and len(text) > 0) for topic, _, text in messages(one, errors=1, records=3 * RECORDS)]
 
 
-def a_logger(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_logger(bench: Bench) -> Any:
     """Librdkafka logs to it."""
     seen: list[str] = []
 
@@ -122,7 +122,7 @@ def a_logger(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return bool(seen)
 
 
-def statistics_reach_their_callback(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def statistics_reach_their_callback(bench: Bench) -> Any:
     """stats_cb is called in poll."""
     seen: list[str] = []
     one = bench.make(**{"statistics.interval.ms": 50, "stats_cb": seen.append})
@@ -132,7 +132,7 @@ def statistics_reach_their_callback(bench: Bench) -> Any:  # noqa: ANN401 -- as 
     return bool(seen)
 
 
-def a_member_without_partitions(bench: Bench, **more: Any) -> Any:  # noqa: ANN401 -- as above
+def a_member_without_partitions(bench: Bench, **more: Any) -> Any:
     """Four members read three partitions: what the idle one hears, to its end."""
     group, heard = f"idle-{bench.kind.__name__}-{time.monotonic()}", {}
     for _ in range(4):
@@ -147,12 +147,12 @@ def a_member_without_partitions(bench: Bench, **more: Any) -> Any:  # noqa: ANN4
     return list(dict.fromkeys(heard[idle][-2:]))
 
 
-def a_cooperative_member_without_partitions(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_cooperative_member_without_partitions(bench: Bench) -> Any:
     """It has no assignment to give up."""
     return a_member_without_partitions(bench, **COOPERATIVE)
 
 
-def a_member_that_gives_up_one_partition(bench: Bench, **more: Any) -> Any:  # noqa: ANN401 -- as above
+def a_member_that_gives_up_one_partition(bench: Bench, **more: Any) -> Any:
     """What the first member hears, each once, until the second one has a partition."""
     group = f"two-{bench.kind.__name__}-{time.monotonic()}"
     first, second = (bench.make(**{"group.id": group}, **SHORT, **more) for _ in range(2))
@@ -168,12 +168,12 @@ def a_member_that_gives_up_one_partition(bench: Bench, **more: Any) -> Any:  # n
     return list(dict.fromkeys((kind, count > 0) for kind, count in heard))
 
 
-def a_cooperative_member_that_gives_up_one_partition(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_cooperative_member_that_gives_up_one_partition(bench: Bench) -> Any:
     """It hears of an assignment without partitions after that."""
     return a_member_that_gives_up_one_partition(bench, **COOPERATIVE)
 
 
-def rebalances(one: Any) -> list[tuple[str, int]]:  # noqa: ANN401 -- as above
+def rebalances(one: Any) -> list[tuple[str, int]]:
     """Subscribe; the list gets each rebalance, and its number of partitions."""
     heard: list[tuple[str, int]] = []
     one.subscribe(
@@ -184,7 +184,7 @@ def rebalances(one: Any) -> list[tuple[str, int]]:  # noqa: ANN401 -- as above
     return heard
 
 
-def one_idle(members: Any) -> Any:  # noqa: ANN401 -- as above
+def one_idle(members: Any) -> Any:
     """The member without a partition, once each other one has one."""
     owned = {one: len(one.assignment()) for one in members}
     return next(one for one in members if not owned[one]) if sorted(owned.values()) == [0, 1, 1, 1] else None

@@ -14,7 +14,7 @@ from producer.testing import MockCluster
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, plain
 
 
-def calls(name: str, *arguments: Any, **named: Any) -> Case:  # noqa: ANN401 -- any method's
+def calls(name: str, *arguments: Any, **named: Any) -> Case:
     """One call on a consumer that has no subscription."""
     return lambda bench: attempt(lambda: getattr(bench.make(), name)(*arguments, **named))
 
@@ -194,21 +194,21 @@ _AFTER_CLOSE: dict[str, tuple[Any, ...]] = {
 }
 
 
-def every_call_after_close(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def every_call_after_close(bench: Bench) -> Any:
     """RuntimeError."""
     one = bench.make()
     one.close()
     return [attempt(partial(getattr(one, name), *given)) for name, given in _AFTER_CLOSE.items()]
 
 
-def a_commit_outside_of_a_group(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_commit_outside_of_a_group(bench: Bench) -> Any:
     """Accepted while the group is empty, with its metadata."""
     one = bench.make()
     committed = plain(one.commit(offsets=[at(0, 3, metadata="x")], asynchronous=False))
     return committed and plain(one.committed([at(0), at(1)], 10))
 
 
-def a_joined_consumer_answers(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_joined_consumer_answers(bench: Bench) -> Any:
     """Assignment, position, member id, metadata of the group."""
     one, _ = bench.joined()
     metadata = one.consumer_group_metadata()
@@ -216,7 +216,7 @@ def a_joined_consumer_answers(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return [len(one.assignment()), plain(one.position(one.assignment())), bool(one.memberid()), whole]
 
 
-def errors_of_partitions_that_are_not_assigned(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def errors_of_partitions_that_are_not_assigned(bench: Bench) -> Any:
     """Seek, position and pause; storing where records are stored automatically."""
     one, _ = bench.joined(records=1)
     other = TopicPartition("u", 0, 40)

@@ -15,12 +15,12 @@ Choose = Callable[[Any, Any], Any]
 EAGER: dict[str, Any] = {}
 
 
-def chosen(bench: Bench, config: dict[str, Any], choose: Choose, records: int, **more: Any) -> Any:  # noqa: ANN401 -- results
+def chosen(bench: Bench, config: dict[str, Any], choose: Choose, records: int, **more: Any) -> Any:
     """What a consumer with this on_assign reads, is assigned, and reports at its end."""
     inside: list[Any] = []
     revoked: list[Any] = []
 
-    def on_assign(one: Any, partitions: Any) -> None:  # noqa: ANN401 -- either kind
+    def on_assign(one: Any, partitions: Any) -> None:
         inside.append([attempt(lambda: choose(one, partitions)), plain(one.assignment())])
 
     one = bench.make(**config, **more)
@@ -40,13 +40,13 @@ def chosen(bench: Bench, config: dict[str, Any], choose: Choose, records: int, *
     return [inside, found, silent, later, commits, revoked if found else None]
 
 
-def _several(one: Any, partitions: Any) -> None:  # noqa: ANN401 -- either kind
+def _several(one: Any, partitions: Any) -> None:
     one.incremental_assign(partitions[:1])
     one.incremental_assign(partitions[1:])
     one.incremental_unassign(partitions[:1])
 
 
-def _none_after_all(one: Any, partitions: Any) -> None:  # noqa: ANN401 -- as above
+def _none_after_all(one: Any, partitions: Any) -> None:
     one.assign(partitions)
     one.unassign()
 
@@ -75,7 +75,7 @@ def test_only_what_the_program_assigns_in_on_assign_is_read(cluster: MockCluster
     check(lambda bench: chosen(bench, config, choose, records), cluster)
 
 
-def a_choice_may_come_later(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def a_choice_may_come_later(bench: Bench) -> Any:
     """A program that is not ready reads nothing, and assigns outside of the callback; offsets are kept."""
     told: list[Any] = []
     one = bench.make()
@@ -95,7 +95,7 @@ def a_choice_may_come_later(bench: Bench) -> Any:  # noqa: ANN401 -- results
     return [silent, first, second, listed, committed, twice, one.assignment(), one.poll(0.1)]
 
 
-def partitions_come_and_go_later(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def partitions_come_and_go_later(bench: Bench) -> Any:
     """In the cooperative protocol one by one, and where the broker assigns."""
     cooperative: dict[str, Any] = {**COOPERATIVE} if bench.protocol == "classic" else {}
     one, _ = bench.joined(**cooperative)
@@ -106,7 +106,7 @@ def partitions_come_and_go_later(bench: Bench) -> Any:  # noqa: ANN401 -- as abo
     return [left, again, read(one, 6), plain(one.assignment())]
 
 
-def progress_is_committed_when_reading_ends(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def progress_is_committed_when_reading_ends(bench: Bench) -> Any:
     """If the program commits automatically: of what it no longer reads, and at the end of the rest."""
     group = f"ends-{bench.kind.__name__}-{time.monotonic()}"
     auto = {"enable.auto.commit": True, "auto.commit.interval.ms": 60_000, "group.id": group}

@@ -24,14 +24,14 @@ BROKERS = (1, 2, 3)
 ALL = [at(0), at(1), at(2)]
 
 
-def with_epochs(partitions: Any) -> Any:  # noqa: ANN401 -- a list of partitions, or an error
+def with_epochs(partitions: Any) -> Any:
     """Partition, offset and the epoch of its leader, of partitions with an offset."""
     if not isinstance(partitions, list):
         return partitions
     return [(one.partition, one.offset, one.offset >= 0 and one.leader_epoch) for one in partitions]
 
 
-def epochs_of_positions_and_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def epochs_of_positions_and_commits(bench: Bench) -> Any:
     """A consumer that continues elsewhere finds a truncated log by them."""
     one, found = bench.joined(**EPOCHS)
     last = next(m for m in found if (m.partition(), m.offset()) == (0, 10))
@@ -46,7 +46,7 @@ def epochs_of_positions_and_commits(bench: Bench) -> Any:  # noqa: ANN401 -- res
     ]
 
 
-def epochs_of_stored_offsets(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def epochs_of_stored_offsets(bench: Bench) -> Any:
     """Of a record, and of an offset that the program gives."""
     one, found = bench.joined(**EPOCHS, **{"enable.auto.offset.store": False})
     one.store_offsets(next(m for m in found if (m.partition(), m.offset()) == (0, 10)))
@@ -54,13 +54,13 @@ def epochs_of_stored_offsets(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return [with_epochs(one.commit(asynchronous=False)), with_epochs(one.committed([at(0), at(1)], 10))]
 
 
-def partitions_without_progress_are_listed(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def partitions_without_progress_are_listed(bench: Bench) -> Any:
     """A commit without arguments returns all partitions that are read."""
     one, _ = bench.joined(on_assign=lambda own, _: own.assign([at(0, 40), at(1, RECORDS), at(2, RECORDS)]), records=10)
     return with_epochs(one.commit(asynchronous=False))
 
 
-def so_they_are_by_hand(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def so_they_are_by_hand(bench: Bench) -> Any:
     """Also of partitions that the program assigns."""
     one = bench.make()
     one.assign([at(0, 40), at(1, RECORDS)])
@@ -68,7 +68,7 @@ def so_they_are_by_hand(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return with_epochs(one.commit(asynchronous=False))
 
 
-def stored_in_on_revoke(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def stored_in_on_revoke(bench: Bench) -> Any:
     """A program that ends its work in on_revoke: what it stores there is committed automatically, too."""
     group: dict[str, Any] = {"group.id": f"stored-{bench.kind}"}
     settings: dict[str, Any] = {
@@ -82,7 +82,7 @@ def stored_in_on_revoke(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return plain(bench.make(**group).committed(ALL, 10))
 
 
-def stored_offsets_are_taken_back(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def stored_offsets_are_taken_back(bench: Bench) -> Any:
     """By each offset that is none; of the other partitions they stay."""
     one, _ = bench.joined(**{"enable.auto.offset.store": False})
     found: list[Any] = []
@@ -94,14 +94,14 @@ def stored_offsets_are_taken_back(bench: Bench) -> Any:  # noqa: ANN401 -- as ab
     return found
 
 
-def partitions_without_an_offset_are_listed(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def partitions_without_an_offset_are_listed(bench: Bench) -> Any:
     """A program may commit a list of which only some have one; the call may get any iterable here."""
     one, _ = bench.joined()
     given = [[at(0, 5), at(1), at(2, offset)] for offset in (-1001, -1000, -1, -5)]
     return [plain(one.commit(offsets=offsets, asynchronous=False)) for offsets in given]
 
 
-def partitions_come_in_their_own_order(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def partitions_come_in_their_own_order(bench: Bench) -> Any:
     """A program that takes a partition out of the list by its place must find the same one."""
     seen: list[Any] = []
     one, _ = bench.joined(on_commit=lambda error, partitions: seen.append((error, plain(partitions))))
@@ -119,7 +119,7 @@ def partitions_come_in_their_own_order(bench: Bench) -> Any:  # noqa: ANN401 -- 
     return [seen[0], listed, others, plain(by_hand.commit(asynchronous=False)), plain(by_hand.assignment())]
 
 
-def answers_to_commits_without_an_offset(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def answers_to_commits_without_an_offset(bench: Bench) -> Any:
     """A program that counts the answers to its commits waits for one to each, also where nothing is to be committed."""
     seen: list[Any] = []
     settings: dict[str, Any] = {
@@ -140,7 +140,7 @@ def answers_to_commits_without_an_offset(bench: Bench) -> Any:  # noqa: ANN401 -
     return seen
 
 
-def answers_to_the_last_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def answers_to_the_last_automatic_commits(bench: Bench) -> Any:
     """A program that records what is committed hears of the commits in `close` and `unsubscribe`, too."""
     seen: list[list[Any]] = []
     for end in ("close", "unsubscribe"):
@@ -159,7 +159,7 @@ def answers_to_the_last_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 
     return seen
 
 
-def a_partition_that_is_unknown_for_a_moment(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_partition_that_is_unknown_for_a_moment(bench: Bench) -> Any:
     """A broker that has just started may not know a topic yet."""
     one, _ = bench.joined()
     assert isinstance(bench.cluster, MockCluster)

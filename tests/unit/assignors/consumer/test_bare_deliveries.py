@@ -11,7 +11,7 @@ from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, Raised, at, attempt, check, plain, read
 
 
-def commits_are_found_again(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def commits_are_found_again(bench: Bench) -> Any:
     """Of everything, of a record, of offsets with metadata, with one that is left out."""
     one, found = bench.joined()
     third = next(m for m in found if m.partition() == 1 and m.offset() == 3)
@@ -23,7 +23,7 @@ def commits_are_found_again(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return [*results, plain(one.committed([at(n) for n in range(3)], 10))]
 
 
-def asynchronous_commits_call_on_commit_each(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def asynchronous_commits_call_on_commit_each(bench: Bench) -> Any:
     """With no error and the offsets of the call, also at the end."""
     seen: list[Any] = []
     one, found = bench.joined(on_commit=lambda error, partitions: seen.append((error, plain(partitions))))
@@ -38,7 +38,7 @@ def asynchronous_commits_call_on_commit_each(bench: Bench) -> Any:  # noqa: ANN4
     return seen
 
 
-def on_commit_that_raises(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def on_commit_that_raises(bench: Bench) -> Any:
     """Its error comes out of poll."""
 
     def broken(*_: object) -> None:
@@ -52,7 +52,7 @@ def on_commit_that_raises(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return "never"
 
 
-def an_idle_consumer_repeats_no_automatic_commit(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def an_idle_consumer_repeats_no_automatic_commit(bench: Bench) -> Any:
     """Neither of its progress, nor over an offset with metadata that the program committed."""
     seen: list[Any] = []
     one, _ = bench.joined(
@@ -72,7 +72,7 @@ def an_idle_consumer_repeats_no_automatic_commit(bench: Bench) -> Any:  # noqa: 
     return [committed, len(seen) - before, plain(one.committed([at(0)], 10))]
 
 
-def seek_and_pause(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def seek_and_pause(bench: Bench) -> Any:
     """To an offset, to both ends; a paused partition delivers nothing until it is resumed."""
     one, _ = bench.joined()
     one.pause([at(1)])
@@ -87,7 +87,7 @@ def seek_and_pause(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return [first, silent, second, read(one, RECORDS)]
 
 
-def one_by_one(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def one_by_one(bench: Bench) -> Any:
     """Poll delivers each record once; what it has delivered is the position, and pausing keeps the rest."""
     one = bench.make()
     one.subscribe(["t"])

@@ -47,7 +47,7 @@ def _mocked(bench: Bench) -> MockCluster:
     return bench.cluster
 
 
-def _refused_at_first(request: int, code: int, bench: Bench) -> Any:  # noqa: ANN401 -- results
+def _refused_at_first(request: int, code: int, bench: Bench) -> Any:
     """The distinct errors, whether the bare client's way to report them was used, and all records afterwards."""
     cluster = _mocked(bench)
     cluster.fail(request, code)
@@ -74,7 +74,7 @@ def _refused_at_first(request: int, code: int, bench: Bench) -> Any:  # noqa: AN
     return [errors, records]
 
 
-def _heartbeats_refused(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def _heartbeats_refused(bench: Bench) -> Any:
     """The partitions are lost: others may own them when the session of the member has ended."""
     cluster = _mocked(bench)
     lost: list[Any] = []
@@ -98,7 +98,7 @@ def _heartbeats_refused(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return [lost[0], assigned[0], assigned[-1]]
 
 
-def _offsets_refused(code: int, bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def _offsets_refused(code: int, bench: Bench) -> Any:
     """One message for the request, and one for each partition."""
     cluster = _mocked(bench)
     cluster.fail(FETCH_OFFSETS, code)
@@ -116,7 +116,7 @@ def _offsets_refused(code: int, bench: Bench) -> Any:  # noqa: ANN401 -- as abov
     return sorted(found)
 
 
-def _commits_refused(code: int, bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def _commits_refused(code: int, bench: Bench) -> Any:
     """The call raises the broker's code, on_commit gets it, and the next commit is accepted."""
     cluster = _mocked(bench)
     heard: list[int | None] = []
@@ -135,7 +135,7 @@ def _commits_refused(code: int, bench: Bench) -> Any:  # noqa: ANN401 -- as abov
     return [raised, accepted, plain(one.committed([at(0), at(1)], 10))]
 
 
-def _asked_after_the_end(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def _asked_after_the_end(bench: Bench) -> Any:
     """The broker ends the membership for good: the group's offsets can still be read."""
     cluster = _mocked(bench)
     one, _ = bench.joined()
@@ -152,7 +152,7 @@ def _asked_after_the_end(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return plain(one.committed([at(0), at(1)], 10))
 
 
-def _asked_beside_the_end(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def _asked_beside_the_end(bench: Bench) -> Any:
     """Another thread unsubscribes meanwhile."""
     one, _ = bench.joined()
     one.commit(offsets=[at(0, 5)], asynchronous=False)

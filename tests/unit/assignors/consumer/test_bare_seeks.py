@@ -19,30 +19,30 @@ OFFSETS: Final = {"forward": 48, "backward": 42, "end": OFFSET_END, "beginning":
 AUTOMATIC: Final[dict[str, Any]] = {"enable.auto.commit": True, "auto.commit.interval.ms": 3_600_000}
 
 
-def _commit(one: Any) -> Any:  # noqa: ANN401 -- either kind, any result
+def _commit(one: Any) -> Any:
     return attempt(lambda: plain(one.commit(asynchronous=False)))
 
 
-def _commit_later(one: Any) -> None:  # noqa: ANN401 -- as above
+def _commit_later(one: Any) -> None:
     one.commit()
     wait_until(lambda: one.committed([at(0)], 10)[0].offset >= 0, 20)  # a poll might deliver a record after the seek
 
 
-def _go_on(one: Any) -> Any:  # noqa: ANN401 -- as above
+def _go_on(one: Any) -> Any:
     return [read(one, 1), _commit(one)]
 
 
-def _again(one: Any) -> Any:  # noqa: ANN401 -- as above
+def _again(one: Any) -> Any:
     one.seek(at(0, 45))
     return _commit(one)
 
 
-def _leave(one: Any) -> None:  # noqa: ANN401 -- as above
+def _leave(one: Any) -> None:
     one.unsubscribe()
     one.poll(0.1)
 
 
-def _pause(one: Any) -> None:  # noqa: ANN401 -- as above
+def _pause(one: Any) -> None:
     one.pause([at(0)])
     one.resume([at(0)])
 
@@ -63,7 +63,7 @@ THEN: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def after_a_seek(bench: Bench, offset: int, then: Callable[[Any], Any], config: dict[str, Any]) -> Any:  # noqa: ANN401 -- results
+def after_a_seek(bench: Bench, offset: int, then: Callable[[Any], Any], config: dict[str, Any]) -> Any:
     """Offsets 40 to 43 were delivered; what the group has at the end."""
     group = f"seek-{bench.kind.__name__}-{time.monotonic()}"
     one = bench.make(**SHORT, **config, **{"group.id": group})
@@ -110,7 +110,7 @@ def test_nor_does_one_to_an_end_of_the_log(cluster: MockCluster, where: str, the
 def test_the_same_holds_where_the_broker_assigns(cluster: MockCluster, where: str, then: str) -> None:
     """With group.protocol=consumer librdkafka keeps the membership; the bare client takes no assign() there."""
 
-    def case(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    def case(bench: Bench) -> Any:
         group = f"seek-{bench.kind.__name__}-{time.monotonic()}"
         config: dict[str, Any] = {**AUTOMATIC, "group.id": group}
         one, _ = bench.joined(**config)
@@ -122,13 +122,13 @@ def test_the_same_holds_where_the_broker_assigns(cluster: MockCluster, where: st
     check(case, cluster, "consumer")
 
 
-def begins(bench: Bench, offsets: list[int], records: int) -> Any:  # noqa: ANN401 -- results
+def begins(bench: Bench, offsets: list[int], records: int) -> Any:
     """What the group has after a begin at these offsets and so many records."""
     group = f"begin-{bench.kind.__name__}-{time.monotonic()}"
     one = bench.make(**SHORT, **AUTOMATIC, **{"group.id": group})
     assigned: list[Any] = []
 
-    def on_assign(own: Any, _: Any) -> None:  # noqa: ANN401 -- either kind
+    def on_assign(own: Any, _: Any) -> None:
         own.assign([at(number, offset) for number, offset in enumerate(offsets)])
         if not records:
             own.pause(ALL)
@@ -144,13 +144,13 @@ def begins(bench: Bench, offsets: list[int], records: int) -> Any:  # noqa: ANN4
     return plain(bench.make(**{"group.id": group}).committed(ALL, 10))
 
 
-def _progress(one: Any) -> Any:  # noqa: ANN401 -- as above
+def _progress(one: Any) -> Any:
     """The group's offsets after a commit without arguments, which raises in the bare client if none has got further."""
     _commit(one)
     return plain(one.committed(ALL, 10))
 
 
-def _back(one: Any, offset: int = 10) -> None:  # noqa: ANN401 -- as above
+def _back(one: Any, offset: int = 10) -> None:
     """Deliver the record at this offset, and no other."""
     one.pause(one.assignment())
     one.seek(at(0, offset))
@@ -172,7 +172,7 @@ def _of_group(bench: Bench, name: str, offset: int | None = None) -> str:
     return name
 
 
-def back_behind_an_own_commit(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def back_behind_an_own_commit(bench: Bench) -> Any:
     """A second look at old records is not taken for progress."""
     one, _ = bench.joined(**SHORT)
     found = [_progress(one)]
@@ -186,7 +186,7 @@ def back_behind_an_own_commit(bench: Bench) -> Any:  # noqa: ANN401 -- results
     return [*found, _progress(one)]
 
 
-def back_behind_what_the_group_had(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def back_behind_what_the_group_had(bench: Bench) -> Any:
     """Also where another member has committed it."""
     group = _of_group(bench, f"had-{bench.kind.__name__}", 40)
     one, _ = bench.joined(1, **SHORT, **{"group.id": group})
@@ -194,7 +194,7 @@ def back_behind_what_the_group_had(bench: Bench) -> Any:  # noqa: ANN401 -- resu
     return _progress(one)
 
 
-def back_where_the_program_says_where_to_begin(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def back_where_the_program_says_where_to_begin(bench: Bench) -> Any:
     """The group's offset is not asked for then."""
     group = _of_group(bench, f"begin-{bench.kind.__name__}", 40)
     one = bench.make(**SHORT, **{"group.id": group})
@@ -204,7 +204,7 @@ def back_where_the_program_says_where_to_begin(bench: Bench) -> Any:  # noqa: AN
     return _progress(one)
 
 
-def back_after_another_assign(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def back_after_another_assign(bench: Bench) -> Any:
     """It holds for as long as the consumer lives."""
     one, _ = bench.joined(**SHORT)
     found = [_progress(one)]
@@ -215,7 +215,7 @@ def back_after_another_assign(bench: Bench) -> Any:  # noqa: ANN401 -- results
     return [*found, _progress(one)]
 
 
-def back_by_hand(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def back_by_hand(bench: Bench) -> Any:
     """So it is without a group."""
     one = bench.make()
     one.assign([at(0, 0), at(1, 40)])
@@ -225,7 +225,7 @@ def back_by_hand(bench: Bench) -> Any:  # noqa: ANN401 -- results
     return [*found, _progress(one)]
 
 
-def back_by_name(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def back_by_name(bench: Bench) -> Any:
     """A record or offsets say what the group shall have, and progress counts from there."""
     one, records = bench.joined(**SHORT)
     third = next(m for m in records if (m.partition(), m.offset()) == (0, 3))
@@ -238,7 +238,7 @@ def back_by_name(bench: Bench) -> Any:  # noqa: ANN401 -- results
     return [*found, _progress(one)]
 
 
-def stored_back(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def stored_back(bench: Bench) -> Any:
     """So it is with stored offsets."""
     one, _ = bench.joined(**SHORT, **{"enable.auto.offset.store": False})
     found: list[Any] = []
@@ -248,7 +248,7 @@ def stored_back(bench: Bench) -> Any:  # noqa: ANN401 -- results
     return found
 
 
-def _automatic(bench: Bench, one: Any, group: str, go_back: Callable[[], None], before: int = RECORDS) -> Any:  # noqa: ANN401 -- results
+def _automatic(bench: Bench, one: Any, group: str, go_back: Callable[[], None], before: int = RECORDS) -> Any:
     wait_until(lambda: one.poll(0.05) is None and one.committed([at(0)], 10)[0].offset == before, 20)
     go_back()
     until = time.monotonic() + 0.5  # several intervals
@@ -259,7 +259,7 @@ def _automatic(bench: Bench, one: Any, group: str, go_back: Callable[[], None], 
     return [*found, plain(bench.make(**{"group.id": group}).committed([at(0)], 10))]
 
 
-def back_with_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def back_with_automatic_commits(bench: Bench) -> Any:
     """None goes back while the partition is kept; the last one names the last delivered record, wherever that was."""
     group = f"automatic-{bench.kind.__name__}"
     often: dict[str, Any] = {"enable.auto.commit": True, "auto.commit.interval.ms": 100, "group.id": group}
@@ -267,7 +267,7 @@ def back_with_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
     return _automatic(bench, one, group, lambda: _back(one))
 
 
-def back_by_hand_with_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def back_by_hand_with_automatic_commits(bench: Bench) -> Any:
     """So it is without a group."""
     group = f"by-hand-{bench.kind.__name__}"
     one = bench.make(**{"enable.auto.commit": True, "auto.commit.interval.ms": 100, "group.id": group})
@@ -276,7 +276,7 @@ def back_by_hand_with_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 --
     return _automatic(bench, one, group, lambda: _back(one))
 
 
-def stored_back_with_automatic_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def stored_back_with_automatic_commits(bench: Bench) -> Any:
     """So it is with stored offsets."""
     group = f"stored-{bench.kind.__name__}"
     often: dict[str, Any] = {"enable.auto.commit": True, "auto.commit.interval.ms": 100, "group.id": group}
@@ -318,7 +318,7 @@ def test_a_begin_is_not_committed_before_a_record(cluster: MockCluster, offsets:
     check(lambda bench: begins(bench, offsets, records), cluster)
 
 
-def positions_after_seeks(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def positions_after_seeks(bench: Bench) -> Any:
     """Of paused partitions, of one that goes on, and of one that is paused and resumed."""
     one, _ = bench.joined(**SHORT)
     one.pause(one.assignment())
@@ -333,7 +333,7 @@ def positions_after_seeks(bench: Bench) -> Any:  # noqa: ANN401 -- results
     return [*found, plain(one.position(ALL)), read(one, 1), plain(one.position(ALL))]
 
 
-def positions_after_a_seek_beyond_the_end(bench: Bench) -> Any:  # noqa: ANN401 -- results
+def positions_after_a_seek_beyond_the_end(bench: Bench) -> Any:
     """auto.offset.reset has moved on by then, and a transaction that takes the position must not commit the old one."""
     one = bench.make(**{"auto.offset.reset": "latest"})
     one.assign([at(0, 0), at(1, 45)])

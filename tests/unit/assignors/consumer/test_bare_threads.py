@@ -12,7 +12,7 @@ from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, Raised, Servers, at, attempt, check, plain, read
 
 
-def other_threads_may_call(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def other_threads_may_call(bench: Bench) -> Any:
     """While one thread polls, another one commits, seeks, pauses, asks and closes."""
     one, found = bench.joined()
     first = next(m for m in found if m.partition() == 0)
@@ -40,7 +40,7 @@ def other_threads_may_call(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return [results, {message for message in polled if not isinstance(message, Raised)}]
 
 
-def a_context_manager(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def a_context_manager(bench: Bench) -> Any:
     """It is closed at the end."""
     with bench.make() as one:
         pass

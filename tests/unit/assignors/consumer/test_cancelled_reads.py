@@ -69,7 +69,7 @@ def test_each_record_is_delivered_once_and_in_order_whenever_tasks_are_cancelled
 class Gate(ThreadPoolExecutor):
     """Runs calls in threads, and reports when the newest one has ended."""
 
-    def submit(self, call: Callable[..., Any], /, *given: Any, **named: Any) -> Any:  # noqa: ANN401 -- as the base class
+    def submit(self, call: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
         """Run it."""
         self.last = super().submit(call, *given, **named)
         return self.last

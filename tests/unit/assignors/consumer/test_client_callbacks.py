@@ -38,7 +38,7 @@ def noting(callbacks: ClientCallbacks, seen: list[Any]) -> dict[str, Any]:
         def log(self, *args: object) -> None:
             seen.append(("logger", args))
 
-    def note(name: str) -> Any:  # noqa: ANN401 -- a setting
+    def note(name: str) -> Any:
         return lambda *args: seen.append((name, args))
 
     found = callbacks.listening({name: note(name) for name in EVENTS} | {"logger": Logger()})
@@ -124,7 +124,7 @@ class _SignalFirst:
         steps = [(_thread.interrupt_main, signal.SIGALRM), (self._client.consume, most, 5.0)]
         return list(itertools.starmap(operator.call, steps))[1]  # type: ignore[no-any-return]  # of the second
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- all else is the client's
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
 
@@ -143,7 +143,7 @@ def _log(came: threading.Event) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("config", [_statistics, _log], ids=["stats_cb", "logger"])
-def test_a_signal_before_a_callback_and_a_record_loses_none(mock: MockCluster, config: Any) -> None:  # noqa: ANN401 -- a function
+def test_a_signal_before_a_callback_and_a_record_loses_none(mock: MockCluster, config: Any) -> None:
     """Librdkafka dropped the record after a callback that raised, and close() did not return."""
     came = threading.Event()
     one = consumer(mock, **config(came))
@@ -202,7 +202,7 @@ def test_the_log_of_the_member_reaches_the_logger_where_the_broker_assigns(mock:
 
 
 @pytest.mark.parametrize("call", [lambda one: one.poll(1), lambda one: one.consume(20, 1)], ids=["poll", "consume"])
-def test_a_callback_may_close_the_consumer_whose_call_made_it(mock: MockCluster, call: Any) -> None:  # noqa: ANN401 -- a function
+def test_a_callback_may_close_the_consumer_whose_call_made_it(mock: MockCluster, call: Any) -> None:
     """The call went on with the closed client, whose RuntimeError is no error of the consumer."""
     made: list[GroupConsumer] = []
     with consumer(mock, error_cb=lambda _: made[0].close()) as one:

@@ -50,7 +50,7 @@ def test_a_seek_asks_for_no_other_position(mock: MockCluster) -> None:
     class Counting:
         """Counts the partitions whose position is asked for."""
 
-        def __init__(self, client: Any) -> None:  # noqa: ANN401 -- the consumer's client
+        def __init__(self, client: Any) -> None:
             self._client = client
 
         def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
@@ -59,7 +59,7 @@ def test_a_seek_asks_for_no_other_position(mock: MockCluster) -> None:
             found: list[TopicPartition] = self._client.position(partitions)
             return found
 
-        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- all else is the client's
+        def __getattr__(self, name: str) -> Any:
             return getattr(self._client, name)
 
     with consumer(mock) as one:

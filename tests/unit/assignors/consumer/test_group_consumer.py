@@ -25,7 +25,7 @@ def test_the_whole_interface_on_one_way(mock: MockCluster) -> None:
     told: list[tuple[str, list[int]]] = []
     commits: list[tuple[Exception | None, list[TopicPartition]]] = []
 
-    def tell(event: str) -> Any:  # noqa: ANN401 - a callback
+    def tell(event: str) -> Any:
         return lambda _, partitions: told.append((event, [p.partition for p in partitions]))
 
     with consumer(mock, on_commit=lambda error, partitions: commits.append((error, partitions))) as one:
@@ -214,7 +214,7 @@ def test_without_a_subscription_no_poll_waits_forever(mock: MockCluster) -> None
 
 
 @pytest.mark.parametrize("topics", ["^flights", "t", [], [""], [5], ["^("]], ids=repr)
-def test_what_is_no_list_of_topics_is_refused(mock: MockCluster, topics: Any) -> None:  # noqa: ANN401 - wrong on purpose
+def test_what_is_no_list_of_topics_is_refused(mock: MockCluster, topics: Any) -> None:
     """A text is a sequence of letters, and the letter ^ would be a pattern for every topic of the cluster."""
     with consumer(mock) as one, pytest.raises(MembershipError, match="subscribe"):
         one.subscribe(topics)
@@ -356,7 +356,7 @@ def test_the_group_gets_the_clients_rack_of_an_assignor_that_was_made_without_on
     sent: list[str | None] = []
     metadata = HRWAssignor.metadata
 
-    def noted(assignor: HRWAssignor, topics: set[str]) -> Any:  # noqa: ANN401 -- kafka-python's
+    def noted(assignor: HRWAssignor, topics: set[str]) -> Any:
         found = metadata(assignor, topics)
         sent.append(found.rack_id)
         return found

@@ -38,7 +38,7 @@ def seen(text: str) -> tuple[list[list[Any]], list[Any]]:
     )
 
 
-def last_report(one: Any, reports: list[str], committed: list[int]) -> Any:  # noqa: ANN401 -- either kind
+def last_report(one: Any, reports: list[str], committed: list[int]) -> Any:
     """The first report from now on that has these committed offsets, while the program polls."""
     now = time.monotonic() * 1e6  # a report from before, when records were still to be read, may wait in the queue
 
@@ -54,7 +54,7 @@ def last_report(one: Any, reports: list[str], committed: list[int]) -> Any:  # n
     return seen(reports[-1])
 
 
-def of_a_member(bench: Bench) -> Any:  # noqa: ANN401 -- as a case
+def of_a_member(bench: Bench) -> Any:
     """After all records, and commits of some."""
     reports: list[str] = []
     one, _ = bench.joined(**SHORT, **REPORTS, stats_cb=reports.append)
@@ -62,7 +62,7 @@ def of_a_member(bench: Bench) -> Any:  # noqa: ANN401 -- as a case
     return last_report(one, reports, [20, RECORDS, NONE])
 
 
-def of_a_later_member(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def of_a_later_member(bench: Bench) -> Any:
     """The offsets that were committed before it are known, too."""
     group: dict[str, Any] = {**SHORT, "group.id": "later"}
     first, _ = bench.joined(**group)
@@ -73,7 +73,7 @@ def of_a_later_member(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return last_report(one, reports, [20, 20, 20])
 
 
-def of_a_storing_program(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def of_a_storing_program(bench: Bench) -> Any:
     """Only what the program has stored counts as stored."""
     reports: list[str] = []
     one, _ = bench.joined(**SHORT, **REPORTS, stats_cb=reports.append, **{"enable.auto.offset.store": False})
@@ -82,7 +82,7 @@ def of_a_storing_program(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return last_report(one, reports, [7, NONE, NONE])
 
 
-def without_a_group(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+def without_a_group(bench: Bench) -> Any:
     """Commits of partitions that were assigned by hand."""
     reports: list[str] = []
     one = bench.make(**REPORTS, stats_cb=reports.append)
@@ -94,6 +94,6 @@ def without_a_group(bench: Bench) -> Any:  # noqa: ANN401 -- as above
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("body", [of_a_member, of_a_later_member, of_a_storing_program, without_a_group])
-def test_reports_of_both_consumers_say_the_same(cluster: MockCluster, body: Any, protocol: str) -> None:  # noqa: ANN401 -- a case
+def test_reports_of_both_consumers_say_the_same(cluster: MockCluster, body: Any, protocol: str) -> None:
     """Programs watch the lag there. The client that fetches is in no group and commits nothing: each lag was -1."""
     check(body, cluster, protocol)

@@ -178,7 +178,7 @@ def test_records_of_an_interrupted_call_return_within_the_gate(
         states: list[tuple[bool, int]] = []
         put_back = one._fetching.redeliver
 
-        def look(messages: Any) -> None:  # noqa: ANN401 -- the argument, passed along
+        def look(messages: Any) -> None:
             states.append((one._gate.lock._is_owned(), one._gate.readiness.state))  # type: ignore[attr-defined]  # of threading.RLock
             put_back(messages)
 
@@ -251,5 +251,5 @@ class _Slow:
     def _positions(self) -> list[int]:
         return [one.offset for one in self._client.position(self._client.assignment())]
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the consumer's
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)

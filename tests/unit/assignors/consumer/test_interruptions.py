@@ -152,7 +152,7 @@ def test_an_interruption_leaves_no_lock_of_the_thread_of_calls_locked() -> None:
         calls, made = BackgroundCalls("calls"), list[int]()
         interrupter = Interrupter(number, SPARED)
         interrupter.run(lambda calls=calls, made=made: calls.put(lambda: made.append(1)))  # type: ignore[misc]  # defaults
-        calls.put(lambda made=made: made.append(2))  # type: ignore[misc]  # as above
+        calls.put(lambda made=made: made.append(2))  # type: ignore[misc]  # defaults
         assert calls.end(10)
         assert made in ([1, 2], [2])
         if not interrupter.raised_in:
@@ -208,7 +208,7 @@ def test_no_call_waits_for_a_thread_while_the_interpreter_ends(monkeypatch: pyte
     calls = BackgroundCalls("calls")
     calls.put(lambda: None)
     monkeypatch.setattr(sys, "is_finalizing", lambda: True)
-    for call in (lambda: call_apart(int), lambda: calls.put(int), lambda: Leaving(Stuck()).finish(bool)):  # type: ignore[arg-type]  # as below
+    for call in (lambda: call_apart(int), lambda: calls.put(int), lambda: Leaving(Stuck()).finish(bool)):  # type: ignore[arg-type]  # no call is made
         with pytest.raises(RuntimeError, match="the interpreter ends"):
             call()
     calls.end(60)

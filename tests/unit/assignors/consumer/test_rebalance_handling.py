@@ -117,7 +117,7 @@ def test_partitions_that_are_read_again_begin_after_the_last_commit(
         assert isinstance(member, GroupMember)
         commit = member.commit
 
-        def slow(*given: Any) -> None:  # noqa: ANN401 -- passed on
+        def slow(*given: Any) -> None:
             time.sleep(0.3)
             commit(*given)
 

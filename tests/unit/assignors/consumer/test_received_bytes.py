@@ -33,7 +33,7 @@ def mock() -> Iterator[MockCluster]:
         yield made
 
 
-def config(mock: MockCluster, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - settings
+def config(mock: MockCluster, **more: Any) -> dict[str, Any]:
     """A consumer's configuration, in az-a."""
     return {
         "bootstrap.servers": mock.bootstrap_servers,
@@ -45,7 +45,7 @@ def config(mock: MockCluster, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - 
     }
 
 
-def consumer(mock: MockCluster, **more: Any) -> GroupConsumer:  # noqa: ANN401 - settings
+def consumer(mock: MockCluster, **more: Any) -> GroupConsumer:
     """A consumer with these settings."""
     return GroupConsumer(config(mock, **more), assignors=[HRWAssignor(agent="a")], member={"api_version": (2, 0)})
 

@@ -40,10 +40,10 @@ def test_partitions_are_lost_once_while_nobody_answers_and_come_back(
     """`on_lost` comes without a coordinator; later records come from the committed offsets, and are read once more."""
     bench, seen, values = Bench(mock, kind), list[tuple[str, int, int]](), list[bytes]()
 
-    def noted(name: str) -> Any:  # noqa: ANN401 -- a callback
+    def noted(name: str) -> Any:
         return lambda one, partitions: seen.append((name, len(partitions), len(one.assignment())))
 
-    def poll(until: Any) -> None:  # noqa: ANN401 -- a condition
+    def poll(until: Any) -> None:
         end = time.monotonic() + LIMIT_S
         while not until():
             assert time.monotonic() < end, (seen, values)

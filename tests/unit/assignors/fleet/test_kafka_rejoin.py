@@ -56,7 +56,7 @@ class World:
         self.hear()
 
     @property
-    def member(self) -> Any:  # noqa: ANN401 -- the fake
+    def member(self) -> Any:
         """The present member of the group."""
         return self.members._member
 

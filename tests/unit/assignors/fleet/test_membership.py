@@ -140,7 +140,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, admin: NewCoordinator) -> Mapping
     class Client:
         DEFAULT_CONFIG = KafkaAdminClient.DEFAULT_CONFIG
 
-        def __new__(cls, **config: object) -> Any:  # noqa: ANN401 -- as kafka-python
+        def __new__(cls, **config: object) -> Any:
             given.update(config)
             return admin
 

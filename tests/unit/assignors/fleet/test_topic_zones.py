@@ -110,7 +110,7 @@ def test_the_explanation_ranks_agents_in_the_zones_first() -> None:
 def test_a_broker_that_is_away_changes_no_zone() -> None:
     """The metadata then has its id, and no rack."""
 
-    def said(*racks: str | None) -> Any:  # noqa: ANN401 -- as confluent-kafka's
+    def said(*racks: str | None) -> Any:
         nodes = [SimpleNamespace(rack=one) for one in racks]
         return SimpleNamespace(topic_id="id-0", partitions=[SimpleNamespace(replicas=nodes)])
 

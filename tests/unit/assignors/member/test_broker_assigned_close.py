@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors import MembershipError
 from assignors.consumer.consumer_errors import consumer_error
-from assignors.member import broker_assigned_member
+from assignors.member import broker_assigned_thread
 from assignors.member.broker_assigned_member import BrokerAssignedMember
 from tests.waiting import wait_until
 
@@ -28,7 +28,7 @@ class SilentClient:
     def list_topics(self, timeout: float) -> None:
         """There are brokers."""
 
-    def subscribe(self, _topics: object, **callbacks: Any) -> None:  # noqa: ANN401 -- three functions
+    def subscribe(self, _topics: object, **callbacks: Any) -> None:
         """Keep the callbacks."""
         self.callbacks = callbacks
 
@@ -74,9 +74,9 @@ def member(
     told: list[tuple[str, frozenset[tuple[str, int]]]], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[BrokerAssignedMember]:
     """A member that owns the partition; its commit in on_revoked has a limit of its own."""
-    monkeypatch.setattr(broker_assigned_member, "Consumer", SilentClient)
-    monkeypatch.setattr(broker_assigned_member, "_CLOSING_S", 0.1)
-    monkeypatch.setattr(broker_assigned_member, "_LEAVING_S", 0.1)
+    monkeypatch.setattr(broker_assigned_thread, "Consumer", SilentClient)
+    monkeypatch.setattr(broker_assigned_thread, "_CLOSING_S", 0.1)
+    monkeypatch.setattr(broker_assigned_thread, "_LEAVING_S", 0.1)
 
     def give_up(partitions: frozenset[tuple[str, int]]) -> None:
         told.append(("revoked", partitions))
@@ -90,9 +90,9 @@ def member(
     ).start()
     made.wait_joined(20)
     yield made
-    client: Any = made._consumer
+    client: Any = made._thread.consumer
     client.answer.set()
-    made._thread.join()
+    made._thread._thread.join()
 
 
 def test_a_silent_close_loses_the_partitions(member: BrokerAssignedMember, told: list[object]) -> None:
@@ -100,9 +100,9 @@ def test_a_silent_close_loses_the_partitions(member: BrokerAssignedMember, told:
     member.close()
     assert told == [("lost", ONE)]
     assert member.ownership().partitions == frozenset()
-    client: Any = member._consumer
+    client: Any = member._thread.consumer
     client.answer.set()
-    member._thread.join()
+    member._thread._thread.join()
     assert told == [("lost", ONE)]
 
 
@@ -110,16 +110,16 @@ def test_partitions_that_are_revoked_while_close_leaves_the_member_are_reported_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The coordinator may answer in this moment: neither on_revoked nor on_lost was called."""
-    monkeypatch.setattr(broker_assigned_member, "Consumer", SilentClient)
-    monkeypatch.setattr(broker_assigned_member, "_CLOSING_S", 0.1)
-    monkeypatch.setattr(broker_assigned_member, "_LEAVING_S", 0.1)
+    monkeypatch.setattr(broker_assigned_thread, "Consumer", SilentClient)
+    monkeypatch.setattr(broker_assigned_thread, "_CLOSING_S", 0.1)
+    monkeypatch.setattr(broker_assigned_thread, "_LEAVING_S", 0.1)
     told: list[str] = []
 
     def answer() -> None:
         if threading.current_thread().name == "closing":
-            client: Any = made._consumer
+            client: Any = made._thread.consumer
             client.answer.set()
-            made._thread.join(20)
+            made._thread._thread.join(20)
 
     made = BrokerAssignedMember(
         {"group.id": "g"},
@@ -137,9 +137,9 @@ def test_partitions_that_are_revoked_while_close_leaves_the_member_are_reported_
 
 def test_a_callback_that_never_returns_does_not_keep_close_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """on_lost comes after it; the error says why the end is not a usual one."""
-    monkeypatch.setattr(broker_assigned_member, "Consumer", SilentClient)
-    monkeypatch.setattr(broker_assigned_member, "_CLOSING_S", 0.1)
-    monkeypatch.setattr(broker_assigned_member, "_LEAVING_S", 0.1)
+    monkeypatch.setattr(broker_assigned_thread, "Consumer", SilentClient)
+    monkeypatch.setattr(broker_assigned_thread, "_CLOSING_S", 0.1)
+    monkeypatch.setattr(broker_assigned_thread, "_LEAVING_S", 0.1)
     returns = threading.Event()
     made = BrokerAssignedMember(
         {"group.id": "g", "max.poll.interval.ms": 100},
@@ -148,7 +148,7 @@ def test_a_callback_that_never_returns_does_not_keep_close_for_ever(monkeypatch:
         on_lost=lambda _: None,
     ).start()
     made.wait_joined(20)
-    client: Any = made._consumer
+    client: Any = made._thread.consumer
     raised: list[BaseException] = []
 
     def close() -> None:
@@ -163,7 +163,7 @@ def test_a_callback_that_never_returns_does_not_keep_close_for_ever(monkeypatch:
     assert ["has not returned" in str(one) for one in raised] == [True]
     client.answer.set()
     returns.set()
-    made._thread.join()
+    made._thread._thread.join()
 
 
 def test_partitions_that_a_failed_close_has_not_revoked_are_lost(
@@ -174,14 +174,14 @@ def test_partitions_that_a_failed_close_has_not_revoked_are_lost(
     def fail() -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(member._consumer, "close", fail)
+    monkeypatch.setattr(member._thread.consumer, "close", fail)
     member.close()
     wait_until(lambda: told == [("lost", ONE)], 20)
 
 
 def test_a_silent_commit_in_on_revoked_does_not_keep_close(member: BrokerAssignedMember, told: list[object]) -> None:
     """A commit of librdkafka has no time limit: the callback has returned, the member's thread has not."""
-    client: Any = member._consumer
+    client: Any = member._thread.consumer
     client.waits_in = "commit"
     member.close()
     assert told == [("revoked", ONE)]

@@ -21,7 +21,7 @@ class Client:
         self.codes = list(codes)
         self.accepted = 0
 
-    def commit(self, **_: Any) -> list[Any]:  # noqa: ANN401 -- as confluent-kafka's
+    def commit(self, **_: Any) -> list[Any]:
         """As confluent-kafka's."""
         if self.codes:
             raise KafkaException(KafkaError(self.codes.pop(0)))

@@ -29,7 +29,7 @@ def mock() -> Iterator[MockCluster]:
         yield made
 
 
-def config(mock: MockCluster, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - settings
+def config(mock: MockCluster, **more: Any) -> dict[str, Any]:
     """Settings for the mock, which speaks the protocol of Kafka 2."""
     return {
         "bootstrap_servers": mock.bootstrap_servers.split(","),
@@ -140,7 +140,7 @@ def test_new_credentials_are_those_of_the_next_connection(mock: MockCluster, mon
     used: list[str | None] = []
     connect: Any = KafkaConnection  # untyped
 
-    def recorded(*arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 - passed on
+    def recorded(*arguments: Any, **settings: Any) -> Any:
         used.append(settings["sasl_plain_username"])
         return connect(*arguments, **settings)
 
@@ -177,7 +177,7 @@ def test_a_join_answered_between_two_polls_is_not_asked_again(
     class Counting(HRWAssignor):
         """An assignor that notes for how many it planned."""
 
-        def assign(self, cluster: Any, members: list[Any]) -> Any:  # noqa: ANN401 - kafka-python's
+        def assign(self, cluster: Any, members: list[Any]) -> Any:
             plans.append(len(members))
             return super().assign(cluster, members)
 
@@ -193,7 +193,7 @@ def test_a_member_that_is_closed_while_it_starts_does_not_live_on(
     connecting, go_on = threading.Event(), threading.Event()
     connect = GroupMember._connect
 
-    def slowly(member: GroupMember) -> Any:  # noqa: ANN401 - kafka-python's consumer
+    def slowly(member: GroupMember) -> Any:
         connecting.set()
         assert go_on.wait(20)
         return connect(member)
@@ -240,7 +240,7 @@ def test_a_commit_out_of_time_raises_the_refusal(mock: MockCluster, monkeypatch:
     """The last request has no time for an answer: a timeout would hide why the coordinator refused the others."""
     answers: Iterator[type[Exception]] = iter([UnknownLeaderEpochError])
 
-    async def refuse_once(coordinator: Any, _offsets: object) -> None:  # noqa: ANN401 -- kafka-python is untyped
+    async def refuse_once(coordinator: Any, _offsets: object) -> None:
         for answer in answers:
             raise answer
         await coordinator._net.sleep(60)

@@ -57,7 +57,7 @@ def test_order_of_the_input_means_nothing(
     made = plan(topics, members, epsilon=epsilon, strategy=strategy)  # type: ignore[arg-type] # drawn from the two
     rng.shuffle(topics)
     rng.shuffle(members)
-    assert plan(topics, members, epsilon=epsilon, strategy=strategy).partitions == made.partitions  # type: ignore[arg-type] # as above
+    assert plan(topics, members, epsilon=epsilon, strategy=strategy).partitions == made.partitions  # type: ignore[arg-type] # drawn from the two
 
 
 @given(groups, epsilons, st.sampled_from([None, 1, 2, 3]))
@@ -168,7 +168,7 @@ def test_bad_settings_are_named(settings_given: dict[str, object], error: type[E
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, float("nan"), "3", None], ids=repr)
-def test_a_number_of_partitions_is_whole(count: Any) -> None:  # noqa: ANN401 - wrong on purpose
+def test_a_number_of_partitions_is_whole(count: Any) -> None:
     """A part of a partition would be lost in silence."""
     with pytest.raises(TopicError, match="partitions="):
         Topic("t", count)
@@ -291,7 +291,7 @@ def test_racks_of_one_partition_may_be_unknown(workers: int | None) -> None:
 
 @pytest.mark.parametrize("strategy", ["hrw", "shuffled"])
 @pytest.mark.parametrize("weight", [1.0, 3.0])
-def test_huge_settings_mean_no_limit(strategy: Any, weight: float) -> None:  # noqa: ANN401 - a literal
+def test_huge_settings_mean_no_limit(strategy: Any, weight: float) -> None:
     """An epsilon or number of workers that fits no integer is no limit, not an overflow."""
     members = [Member("a", frozenset("t"), weight=weight), Member("b", frozenset("t"))]
     for workers in (2**70, {"t": 2**70}, {"*": 2**70}):

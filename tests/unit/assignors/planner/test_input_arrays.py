@@ -41,7 +41,7 @@ def test_a_claim_on_what_is_no_number_is_void(number: object) -> None:
 
 
 @pytest.mark.parametrize("name", [7, None, b"a", "\ud800"])
-def test_names_that_are_no_texts_are_refused_by_name(name: Any) -> None:  # noqa: ANN401 -- any value
+def test_names_that_are_no_texts_are_refused_by_name(name: Any) -> None:
     """They ended a plan with an AttributeError or UnicodeEncodeError of the hash."""
     with pytest.raises(TopicError, match="need a text"):
         Topic(name, 3)
@@ -67,14 +67,14 @@ def test_numbers_beyond_kafka_are_refused() -> None:
         (lambda: plan([Topic("t", MOST_PLANNED), Topic("u", 1)], [Member("m", BOTH)]), str(MOST_PLANNED)),
         (lambda: plan([Topic("t", 10**9)], [Member("m", BOTH)]), str(10**9)),
         (lambda: plan(["t"], [Member("m", BOTH)]), "topics"),  # type: ignore[list-item]  # wrong on purpose
-        (lambda: plan([Topic("t", 1)], "m"), "members"),  # type: ignore[arg-type]  # as above
-        (lambda: plan([Topic("t", 1)], 5), "members"),  # type: ignore[arg-type]  # as above
-        (lambda: plan([Topic("t", 1)], [Member("m", BOTH, owned=frozenset({5}))]), "owned"),  # type: ignore[arg-type]  # as above
-        (lambda: plan([Topic("t", 1)], [Member("m", BOTH, owned=frozenset({"t"}))]), "owned"),  # type: ignore[arg-type]  # as above
-        (lambda: Member("m", None), "topics"),  # type: ignore[arg-type]  # as above
-        (lambda: Member("m", "flights"), "topics"),  # type: ignore[arg-type]  # as above
-        (lambda: Member("m", BOTH, owned=5), "owned"),  # type: ignore[arg-type]  # as above
-        (lambda: Member("m", BOTH, generation="x"), "generation"),  # type: ignore[arg-type]  # as above
+        (lambda: plan([Topic("t", 1)], "m"), "members"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: plan([Topic("t", 1)], 5), "members"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: plan([Topic("t", 1)], [Member("m", BOTH, owned=frozenset({5}))]), "owned"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: plan([Topic("t", 1)], [Member("m", BOTH, owned=frozenset({"t"}))]), "owned"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: Member("m", None), "topics"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: Member("m", "flights"), "topics"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: Member("m", BOTH, owned=5), "owned"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: Member("m", BOTH, generation="x"), "generation"),  # type: ignore[arg-type]  # wrong on purpose
     ],
 )
 def test_input_that_no_plan_can_take_is_refused_with_its_name(call: Callable[[], object], named: str) -> None:

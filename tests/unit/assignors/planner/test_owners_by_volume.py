@@ -36,7 +36,7 @@ def test_a_plan_by_volume_is_valid_and_a_fixed_point(
     count: int,
     people: int,
     workers: int | None,
-    strategy: Any,  # noqa: ANN401 -- a literal
+    strategy: Any,
 ) -> None:
     """Each partition has one subscriber, no topic more readers than its cap, and the same input again moves nothing."""
     random = Random(seed)
@@ -144,7 +144,7 @@ def test_the_explanation_knows_no_full_number() -> None:
 @pytest.mark.parametrize(
     "weights", [{"a": -1.0}, {"a": float("nan")}, {"a": float("inf")}, {"a": True}, {"a": "1"}, ["a"]]
 )
-def test_weights_that_cannot_be_are_refused(weights: Any) -> None:  # noqa: ANN401 -- anything
+def test_weights_that_cannot_be_are_refused(weights: Any) -> None:
     """In one sentence with the topic."""
     with pytest.raises(WeightError, match="weight"):
         plan([Topic("a", 2)], [Member("m", frozenset("a"))], weights=weights)

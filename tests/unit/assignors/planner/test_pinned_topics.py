@@ -71,7 +71,7 @@ def test_the_owner_of_a_pinned_topic_waits_for_the_one_before() -> None:
         (["a"], "need a mapping"),
     ],
 )
-def test_an_override_that_cannot_apply_is_refused(overrides: Any, said: str) -> None:  # noqa: ANN401 -- anything
+def test_an_override_that_cannot_apply_is_refused(overrides: Any, said: str) -> None:
     """In one sentence with the topic and the member."""
     people = [Member("m0", frozenset("ab")), Member("m1", frozenset("a"))]
     with pytest.raises(OverrideError, match=said):

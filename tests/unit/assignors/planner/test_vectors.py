@@ -47,7 +47,7 @@ def read_members(case: dict[str, Any], key: str = "members") -> list[Member]:
     return out
 
 
-def make_plan(case: dict[str, Any], strategy: str, key: str = "members", *, flip: bool = False, **other: Any) -> Plan:  # noqa: ANN401
+def make_plan(case: dict[str, Any], strategy: str, key: str = "members", *, flip: bool = False, **other: Any) -> Plan:
     """Plan a case under its options."""
     options = case.get("options", {})
     given = (

@@ -32,7 +32,7 @@ from tests.unit.assignors.groups import Cluster, Group, joined, read
         (ShuffledRoundRobinAssignor(cooperative=True), "shuffled-cooperative", RebalanceProtocol.COOPERATIVE),
     ],
 )
-def test_each_protocol_has_its_name_and_sends_no_user_data(assignor: Any, name: str, protocol: object) -> None:  # noqa: ANN401
+def test_each_protocol_has_its_name_and_sends_no_user_data(assignor: Any, name: str, protocol: object) -> None:
     """Names differ because kafka-python mixes no protocols; user data would block the online upgrade (KIP-848)."""
     assert (assignor.name, assignor.supported_protocols()) == (name, [protocol])
     said = ConsumerProtocolSubscription.decode(assignor.metadata({"b", "a"}).encode())
@@ -149,7 +149,7 @@ def test_workers_that_change_while_the_group_is_planned_are_seen(monkeypatch: py
     coordinator, cluster = coordinated(assignor, Cluster({"t": 4}))
     plan = assignor._plan
 
-    def changed(*arguments: Any) -> Plan:  # noqa: ANN401 - passed on
+    def changed(*arguments: Any) -> Plan:
         made = plan(*arguments)
         values["now"] = 2
         assignor._workers.refresh()

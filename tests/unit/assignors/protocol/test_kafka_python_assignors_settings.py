@@ -175,7 +175,7 @@ def test_a_pinned_topic_goes_to_its_member_while_that_is_there(
 @pytest.mark.parametrize("overrides", [["t"], {"t": 3}, {"t": []}, {5: "host"}])
 def test_overrides_that_are_none_are_found_where_they_are_made(
     kind: type[HRWAssignor | ShuffledRoundRobinAssignor],
-    overrides: Any,  # noqa: ANN401 -- anything
+    overrides: Any,
 ) -> None:
     """Not on the leader, in the middle of a rebalance."""
     with pytest.raises(OverrideError, match="override"):
@@ -183,7 +183,7 @@ def test_overrides_that_are_none_are_found_where_they_are_made(
 
 
 @pytest.mark.parametrize("kind", [HRWAssignor, ShuffledRoundRobinAssignor])
-def test_weights_of_a_function_are_read_before_each_plan(kind: Any, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ANN401
+def test_weights_of_a_function_are_read_before_each_plan(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
     """Rates change; and a function that fails must not stop a group, which keeps the last weights."""
     found: list[Any] = [{"a": 8.0, "b": 1.0, "c": 1.0}, {"a": 1.0, "b": 8.0, "c": 1.0}, RuntimeError("away"), {"a": -1}]
     lead = kind(weights=lambda: _given(found))
@@ -209,7 +209,7 @@ def _given(found: list[Any]) -> dict[str, float]:
 
 @pytest.mark.parametrize("weights", [{"a": -1.0}, 3, lambda: {"a": "x"}])
 @pytest.mark.parametrize("kind", [HRWAssignor, ShuffledRoundRobinAssignor])
-def test_weights_that_cannot_be_are_found_where_they_are_made(kind: Any, weights: Any) -> None:  # noqa: ANN401
+def test_weights_that_cannot_be_are_found_where_they_are_made(kind: Any, weights: Any) -> None:
     """Not at the first rebalance, in the leader's event loop."""
     with pytest.raises(WeightError, match="weight"):
         kind(weights=weights)

@@ -1,11 +1,14 @@
-"""Windows of topics whose history is easy to state."""
+"""Windows of topics whose history is easy to state, and the settings of one pipeline."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from assignors.scaling import Window
+from assignors.scaling.evaluator_settings import ScalingSettings
+from tests.unit.assignors.scaling.evaluator_parts import write
 
 MakeWindow = Callable[..., Window]
 
@@ -42,3 +45,10 @@ def window(
 def steady() -> MakeWindow:
     """Make a window of constant rates, as `window` does."""
     return window
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ScalingSettings:
+    """One pipeline of one topic."""
+    file = write(tmp_path / "s.toml", group="ingest", topics=["flights"], worker_rate=1000.0, max_poll_records=500)
+    return ScalingSettings.load(file)

@@ -36,7 +36,7 @@ class Webhook(BaseHTTPRequestHandler):
         self.send_response(500 if self.path == "/broken" else 204)
         self.end_headers()
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the base class's
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's
         """Say nothing."""
 
 

@@ -21,10 +21,10 @@ BROKERS = 3
 class Answer:
     """A future that is done."""
 
-    def __init__(self, value: Any) -> None:  # noqa: ANN401 -- the client's own
+    def __init__(self, value: Any) -> None:
         self._value = value
 
-    def result(self, _timeout_s: float) -> Any:  # noqa: ANN401 -- as above
+    def result(self, _timeout_s: float) -> Any:
         """Give it."""
         return self._value
 
@@ -32,10 +32,10 @@ class Answer:
 class Admin:
     """An admin client that counts its calls, each of them one request; the mock cluster answers only some of them."""
 
-    def __init__(self, admin: Any, asked: Counter[str]) -> None:  # noqa: ANN401 -- as above
+    def __init__(self, admin: Any, asked: Counter[str]) -> None:
         self._admin, self._asked = admin, asked
 
-    def list_topics(self, timeout: float) -> Any:  # noqa: ANN401 -- as above
+    def list_topics(self, timeout: float) -> Any:
         """Ask the mock cluster."""
         self._asked["Metadata of all topics"] += 1
         return self._admin.list_topics(timeout=timeout)
@@ -92,7 +92,7 @@ def requests_of(mock: MockCluster, topics: Mapping[str, int]) -> Counter[str]:
 def _count(logs: LogOffsets, asked: Counter[str]) -> None:
     send = type(logs._manager).send
 
-    def counted(request: Any, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 -- kafka-python is untyped
+    def counted(request: Any, *arguments: Any, **named: Any) -> Any:
         asked[type(request).__name__] += 1
         return send(logs._manager, request, *arguments, **named)
 

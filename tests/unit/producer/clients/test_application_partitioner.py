@@ -96,7 +96,7 @@ def test_a_choice_outside_the_zone_is_an_error_of_the_call(mock: MockCluster, an
     """With the topic's name, and nothing is sent or counted."""
     mock.create(TOPIC, [1, 2, 3] * 3)
 
-    def choose(_key: bytes | None, _candidates: Sequence[int]) -> Any:  # noqa: ANN401 - the mistake itself
+    def choose(_key: bytes | None, _candidates: Sequence[int]) -> Any:
         if isinstance(answer, Exception):
             raise answer
         return answer

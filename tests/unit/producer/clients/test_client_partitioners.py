@@ -96,7 +96,7 @@ def test_local_modes_hash_with_the_partitioners_hash(
     mock: MockCluster,
     keys: str,
     name: str,
-    hot: Any,  # noqa: ANN401 - a module
+    hot: Any,
 ) -> None:
     """In both paths the same; `local-mod` is the bare client's choice among as many partitions."""
     mock.create("flights", [1, 2, 3] * 7)

@@ -189,11 +189,11 @@ def test_a_forgotten_producer_ends_the_sleep_of_its_thread(mock: MockCluster) ->
 class Renamed(AZAwareProducer):
     """A subclass of an application, whose methods take other arguments than the base class's."""
 
-    def list_topics(self) -> Any:  # type: ignore[override]  # noqa: ANN401 - the point of the test
+    def list_topics(self) -> Any:  # type: ignore[override]
         """Refuse, as the producer itself needs it never."""
         raise NotImplementedError
 
-    def poll(self, timeout_s: float, why: str) -> int:  # type: ignore[override]  # as above
+    def poll(self, timeout_s: float, why: str) -> int:  # type: ignore[override]  # the point of the test
         """Refuse, as `list_topics`."""
         raise NotImplementedError(why)
 
@@ -203,7 +203,7 @@ def test_a_subclass_may_change_the_methods_that_the_producer_needs_itself(mock: 
     mock.create(TOPIC, [1, 2, 3])
     producer = Renamed(config(mock))
     producer.produce(TOPIC, b"v")
-    assert producer._watcher._drain()
+    assert producer._watcher.reports._drain()
     assert producer.flush(10) == 0
     assert producer.traffic().local.records == 1
     producer.close()

@@ -52,7 +52,7 @@ def test_the_asyncio_client_counts_nothing_that_it_refuses(mock: MockCluster) ->
 def test_what_cannot_be_sent_is_refused_and_holds_up_no_other_record(
     mock: MockCluster,
     name: str,
-    data: Any,  # noqa: ANN401 - the mistake itself
+    data: Any,
 ) -> None:
     """The base class takes it into its buffer, where it fails every flush from then on."""
     mock.create(TOPIC, [1, 2, 3])
@@ -104,7 +104,7 @@ def test_concurrent_calls_read_a_new_topic_once(mock: MockCluster, monkeypatch: 
     go = threading.Event()
     asked: list[str | None] = []
 
-    def read(client: Lister, topic: str | None, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+    def read(client: Lister, topic: str | None, *arguments: Any, **more: Any) -> Any:
         asked.append(topic)
         assert go.wait(60)
         return read_leaders(client, topic, *arguments, **more)

@@ -24,7 +24,7 @@ def test_counts_never_fall_while_a_queue_is_full(mock: MockCluster) -> None:
     class Observed(dict[str, Any]):
         """A message that looks at the counts whenever it is read."""
 
-        def get(self, *arguments: Any) -> Any:  # noqa: ANN401 - as the base class
+        def get(self, *arguments: Any) -> Any:
             counts.append(producer.traffic().local.records)
             return super().get(*arguments)
 

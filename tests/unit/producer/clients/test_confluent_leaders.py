@@ -220,7 +220,7 @@ def test_a_topic_whose_partitions_the_application_chooses_is_read_without_a_wait
     mock.create(TOPIC, [1, 2, 3])
     readers: list[str] = []
 
-    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+    def read(*arguments: Any, **more: Any) -> Any:
         readers.append(threading.current_thread().name)
         return read_leaders(*arguments, **more)
 

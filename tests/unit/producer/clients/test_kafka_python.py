@@ -22,7 +22,7 @@ TOPIC = "flights"
 RACKS: tuple[str | None, ...] = ("az-a", "az-b", "az-c")
 
 
-def connect(mock: MockCluster, partitioner: AZAwarePartitioner, **more: Any) -> KafkaProducer:  # noqa: ANN401 - settings
+def connect(mock: MockCluster, partitioner: AZAwarePartitioner, **more: Any) -> KafkaProducer:
     """Connect kafka-python to the mock, which knows neither its newest requests nor its idempotence."""
     return KafkaProducer(
         bootstrap_servers=mock.bootstrap_servers,

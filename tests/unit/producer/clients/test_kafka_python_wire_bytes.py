@@ -37,7 +37,7 @@ class Meeting(Metrics):
         super().register_metric(metric)  # type: ignore[no-untyped-call]  # untyped there
 
 
-def connect(metrics: Any, node: str) -> Any:  # noqa: ANN401 - untyped there
+def connect(metrics: Any, node: str) -> Any:
     """Make a node's sensor as a new connection of kafka-python does: two metrics, one after the other."""
     sensor = metrics.sensor(f"node-{node}.bytes-sent")
     for name in ("request-size-avg", "outgoing-byte-rate"):

@@ -1,9 +1,6 @@
-"""When leaders are read, which calls wait for them, and the leaders in use after a failed request."""
+"""When leaders are read, and the leaders in use after a failed request."""
 
-import threading
 import time
-import warnings
-from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,50 +8,21 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from producer import MetadataError, PollWarning, RackWarning, Reason
-from producer.clients import leader_watcher as module
-from producer.clients.client_statistics import Statistics
+from producer import MetadataError, RackWarning, Reason
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.sticky import chance
-from producer.metadata_requests import Topology, read_leaders_of
+from producer.metadata_requests import Topology
 from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
-from tests.waiting import wait_until
-
-
-class Unreachable:
-    """A client of a cluster that does not answer; notes which thread had to wait."""
-
-    def __init__(self) -> None:
-        self.waited: list[threading.Thread] = []
-
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401, ARG002 - Lister's
-        """Give up."""
-        self.waited.append(threading.current_thread())
-        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
-
-
-def test_only_the_first_record_of_a_topic_waits_for_a_cluster_that_is_away() -> None:
-    """All later ones go where librdkafka puts them at once; the thread asks on."""
-    client = Unreachable()
-    in_use = TopicsInUse(ZonePolicy(rack="az-a"))
-    watcher = LeaderWatcher(lambda: client, in_use, Topology({}), away_s=0.001, refresh_s=0.01)
-    with pytest.warns(RackWarning, match="leaders could not be read"):
-        watcher.load("flights")
-    end = time.monotonic() + 10
-    while len(client.waited) < 20 and time.monotonic() < end:
-        watcher.load("flights")
-    watcher.close()
-    assert len(client.waited) >= 20
-    assert sum(thread.name != "azimuth-leaders" for thread in client.waited) == 1
+from tests.unit.producer.clients.watched_cluster import Cluster, watching
 
 
 class Large:
     """A cluster whose metadata takes a while to read, as that of ten thousand topics."""
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401, ARG002 - Lister's
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ARG002 - Lister's
         """Compute, and find nothing."""
         end = time.thread_time() + 0.02
         while time.thread_time() < end:
@@ -68,45 +36,6 @@ def test_readings_of_a_large_cluster_leave_the_interpreter_to_others() -> None:
     watcher.load("flights")
     assert 0.02 * 19 < watcher.wait_s() <= 30.0
     watcher.close()
-
-
-class Cluster:
-    """A cluster of brokers 1 (az-a) and 2 (az-b); notes each question and how long it may take."""
-
-    def __init__(self, **topics: list[int]) -> None:
-        self.leaders = topics
-        self.asked: list[str | None] = []
-        self.allowed_s: list[float] = []
-        self.answers = True
-
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - as Lister's
-        """Answer for one topic, or for all; a cluster that does not answer takes the time that it is given."""
-        self.asked.append(topic)
-        if not self.answers:
-            if threading.current_thread().name != "azimuth-leaders":
-                self.allowed_s.append(timeout)
-            time.sleep(timeout)
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
-        names = self.leaders if topic is None else {topic} & self.leaders.keys()
-        return SimpleNamespace(topics={name: self._topic(self.leaders[name]) for name in names})
-
-    def _topic(self, leaders: list[int]) -> SimpleNamespace:
-        partitions = {
-            number: SimpleNamespace(leader=leader, replicas=[leader]) for number, leader in enumerate(leaders) if leader
-        }
-        return SimpleNamespace(partitions=partitions, error=None)
-
-
-def watching(cluster: Cluster, racks: dict[int, str | None] | None = None, **more: Any) -> LeaderWatcher:  # noqa: ANN401
-    """Watch it from az-a."""
-    topology = Topology({}, {1: "az-a", 2: "az-b"} if racks is None else racks, timeout_s=0.2)
-    return LeaderWatcher(lambda: cluster, TopicsInUse(ZonePolicy(rack="az-a")), topology, **more)
-
-
-@pytest.fixture
-def no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the test itself read when the thread would."""
-    monkeypatch.setattr(LeaderWatcher, "_start", lambda _: None)
 
 
 @pytest.mark.usefixtures("no_thread")
@@ -133,31 +62,6 @@ def test_a_topic_that_stays_away_is_asked_for_alone_and_less_and_less_often(topi
 
 
 @pytest.mark.usefixtures("no_thread")
-def test_all_topics_are_listed_once_for_first_records() -> None:
-    """Each topic that the last listing lacked, as one just created, had the whole cluster listed again."""
-    cluster = Cluster(home=[1, 2], away=[2, 2])
-    watcher = watching(cluster)
-    watcher.load("home")
-    watcher.load("away")
-    cluster.leaders["new"] = [1]
-    for topic in ("new", "absent"):
-        watcher.load(topic)
-    assert cluster.asked == ["home", None, "new", "absent"]
-    watcher._listed_at -= 60.0
-    cluster.leaders["later"] = [2]
-    watcher.load("later")
-    assert cluster.asked[4:] == ["later"]
-    partitioners = watcher._topics_in_use.partitioners
-    assert {name: one.leaders for name, one in partitioners.items()} == {
-        "home": (1, 2),
-        "away": (2, 2),
-        "new": (1,),
-        "later": (2,),
-    }
-    assert watcher._missing == {"absent"}
-
-
-@pytest.mark.usefixtures("no_thread")
 def test_many_topics_that_are_due_at_once_are_asked_for_by_name(mock: MockCluster) -> None:
     """More than 16 listed the whole cluster again and again; one request names them, also those that do not exist."""
     topics = [f"away-{number}" for number in range(40)]
@@ -176,7 +80,7 @@ def test_many_topics_that_are_due_at_once_are_asked_for_by_name(mock: MockCluste
     class Noting:
         """The producer's handle; notes what is asked through it."""
 
-        def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - as Lister's
+        def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
             listed.append(topic)
             return admin.list_topics(timeout=timeout) if topic is None else admin.list_topics(topic, timeout)
 
@@ -214,100 +118,6 @@ def test_many_topics_of_a_cluster_that_stops_answering_keep_their_leaders() -> N
 
 
 @pytest.mark.usefixtures("no_thread")
-def test_a_topic_that_is_loaded_while_it_is_away_wakes_the_thread() -> None:
-    """It slept for 30 s, because nothing was away when it fell asleep."""
-    watcher = watching(Cluster(home=[1, 2], away=[2, 2]))
-    watcher.load("home")
-    assert not watcher._wake.is_set()
-    watcher.load("away")
-    assert watcher._wake.is_set()
-    assert watcher.wait_s() == 1.0
-
-
-@pytest.mark.usefixtures("no_thread")
-def test_all_topics_together_wait_once_for_a_cluster_that_does_not_answer() -> None:
-    """Each of 224 topics blocked its first record for 10 s: 37 minutes."""
-    cluster = Cluster(**{f"t{number}": [1, 2] for number in range(16)})
-    cluster.answers = False
-    watcher = watching(cluster)
-    first, *others = cluster.leaders
-    with pytest.warns(RackWarning, match="leaders could not be read"):
-        watcher.load(first)
-    for topic in others:
-        watcher.load(topic)
-    assert 0.2 <= sum(cluster.allowed_s) <= 0.25
-    cluster.answers = True
-    watcher.read_due()
-    assert watcher._topics_in_use.partitioners.keys() == cluster.leaders.keys()
-
-
-@pytest.mark.usefixtures("no_thread")
-def test_all_topics_together_wait_once_for_racks_that_no_broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaders come from any broker and racks from the controller: each topic's first record waited for it again."""
-    cluster = Cluster(**{f"t{number}": [1, 2] for number in range(6)})
-    waited_s: list[float] = []
-    answers = False
-
-    def read_racks(_config: object, timeout_s: float) -> dict[int, str | None]:
-        if answers:
-            return {1: "az-a", 2: "az-b"}
-        waited_s.append(timeout_s)
-        time.sleep(timeout_s)
-        raise MetadataError("the controller is away")
-
-    monkeypatch.setattr("producer.metadata_requests.read_racks", read_racks)
-    watcher = LeaderWatcher(lambda: cluster, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}, timeout_s=0.2))
-
-    def load_all() -> None:
-        for topic in cluster.leaders:
-            watcher.load(topic)
-            watcher._listed_at = -inf  # as topics whose first records come minutes apart
-
-    with pytest.warns(RackWarning, match="the controller is away"):
-        load_all()
-    assert 0.1 < sum(waited_s) <= 0.2
-    partitioners = watcher._topics_in_use.partitioners
-    assert partitioners.keys() == cluster.leaders.keys()
-    assert watcher._wake.is_set()
-    assert watcher.wait_s() == 1.0
-    answers = True
-    watcher.read_due()
-    assert {one.zones for one in partitioners.values()} == {("az-a", "az-b")}
-    cluster.leaders["later"] = [2, 1]
-    watcher.load("later")
-    assert partitioners["later"].zones == ("az-b", "az-a")
-
-
-@pytest.mark.usefixtures("no_thread")
-def test_many_threads_read_a_new_topic_once() -> None:
-    """Each of 30 threads asked the cluster for the same topic."""
-    go, began = threading.Event(), []
-
-    class Slow(Cluster):
-        def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - as Lister's
-            found = super().list_topics(topic, timeout)
-            go.wait(30)
-            return found
-
-    cluster = Slow(home=[1, 2])
-    watcher = watching(cluster)
-
-    def load() -> None:
-        began.append(True)
-        watcher.load("home")
-
-    threads = [threading.Thread(target=load) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    wait_until(lambda: bool(cluster.asked) and len(began) == len(threads))
-    go.set()
-    for thread in threads:
-        thread.join()
-    assert cluster.asked == ["home"]
-    assert watcher._topics_in_use.partitioners["home"].leaders == (1, 2)
-
-
-@pytest.mark.usefixtures("no_thread")
 def test_a_topic_may_be_loaded_while_leaders_are_read() -> None:
     """The thread ended without a word if another thread sent the first record of a topic at that moment."""
     watcher = watching(Cluster(home=[1, 2]))
@@ -328,18 +138,6 @@ def test_a_topic_may_be_loaded_while_leaders_are_read() -> None:
     assert watcher.read_due()
 
 
-@pytest.mark.usefixtures("no_thread")
-def test_a_topic_without_a_name_is_not_asked_for() -> None:
-    """The client refuses to ask for it beside many others, and the thread that asked ended."""
-    cluster = Cluster()
-    watcher = watching(cluster)
-    watcher.load("")
-    assert cluster.asked == []
-    assert watcher._missing == set()
-    with pytest.raises(MetadataError, match="Empty topic name"):
-        read_leaders_of({"bootstrap.servers": "127.0.0.1:1"}, ["", "flights"], 0.1)
-
-
 class Failing:
     """A client whose requests fail at once; notes the time that each one was given."""
 
@@ -347,7 +145,7 @@ class Failing:
         self.codes = codes
         self.allowed_s: list[float] = []
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401, ARG002 - as Lister's
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ARG002 - as Lister's
         """Fail."""
         self.allowed_s.append(timeout)
         raise KafkaException(KafkaError(self.codes[min(len(self.allowed_s), len(self.codes)) - 1]))
@@ -426,33 +224,3 @@ def test_leaders_of_the_client_itself_are_taken_unless_a_reading_is_newer() -> N
     watcher.take_leaders("flights", {0: 9}, time.monotonic())  # its rack is not known: the thread asks
     assert partitioner.leaders == (2, 2)
     assert watcher._wake.is_set()
-
-
-def test_an_application_that_does_not_poll_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Statistics wait for it in memory; where there are none, nothing waits."""
-    monkeypatch.setattr(module, "_SILENT_S", 0.0)
-    monkeypatch.setattr(module, "_GRACE_S", 0.0)
-    watcher = LeaderWatcher(Large, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        watcher.read_due()
-    watcher.await_report(600.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # statistics may be as seldom as that
-        watcher.read_due()
-    watcher.await_report(0.0)
-    with pytest.warns(PollWarning, match=r"call poll\(0\) regularly, or set statistics.interval.ms to 0"):
-        watcher.read_due()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        watcher.read_due()
-
-
-@pytest.mark.parametrize(("interval", "silent"), [(5000, True), (0, False), ("0", False)])
-def test_statistics_that_are_off_are_not_waited_for(interval: int | str, silent: bool) -> None:  # noqa: FBT001 - a case
-    """An application may do without them, and without polling."""
-    watcher = LeaderWatcher(Large, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}))
-    Statistics(TopicsInUse(ZonePolicy(rack="az-a")), watcher, Topology({})).with_callbacks(
-        {"statistics.interval.ms": interval}
-    )
-    assert (watcher._due_at is not None) == silent

@@ -29,7 +29,7 @@ def test_objects_are_serialized_and_stay_local(mock: MockCluster) -> None:
     for name, producer in (("ours", ours), ("bare", bare)):
         for number in range(30):
 
-            def delivered(_error: object, message: Any, name: str = name) -> None:  # noqa: ANN401 - untyped there
+            def delivered(_error: object, message: Any, name: str = name) -> None:
                 got[name].add((message.key(), message.value()))
                 if name == "ours":
                     places.add(message.partition())
@@ -51,8 +51,8 @@ def test_objects_are_serialized_and_stay_local(mock: MockCluster) -> None:
 )
 def test_a_record_that_cannot_be_serialized_is_not_sent(
     mock: MockCluster,
-    key: Any,  # noqa: ANN401 - the mistake itself
-    value: Any,  # noqa: ANN401 - as key
+    key: Any,
+    value: Any,
     failure: type[Exception],
 ) -> None:
     """With the errors of the base class, from both clients."""

@@ -31,7 +31,7 @@ def at_each_line(handler: Callable[[], object], task: Callable[[], object]) -> i
     calls = 0
     inside = False
 
-    def trace(frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 - a trace function
+    def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal calls, inside
         if inside or not frame.f_code.co_filename.startswith(HERE):
             return None if inside else trace

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer import AZAwareAIOProducer, AZAwarePartitioner, AZAwareProducer, PolicyError, Reason, Traffic, TrafficMeter
-from producer.clients import leader_watcher
+from producer.clients import unpolled_reports
 from producer.clients.client_statistics import shares
 from producer.partitioning import produce_interpreted
 from producer.testing import MockCluster
@@ -28,14 +28,14 @@ def test_only_delivered_records_count_where_asked(mock: MockCluster, way: str, *
     mock.create(TOPIC, [1, 2, 3])
     seen = Deliveries()
 
-    def send(producer: AZAwareProducer, key: str | None, **more: Any) -> None:  # noqa: ANN401 - arguments of any type
+    def send(producer: AZAwareProducer, key: str | None, **more: Any) -> None:
         callback: Any = {"on_delivery": seen} if own else {}
         if way == "batch":
             assert producer.produce_batch(TOPIC, [{"value": b"v" * 10, "key": key}], **callback, **more) == 1
         else:
             producer.produce(TOPIC, b"v" * 10, key, **callback, **more)
 
-    def make(**more: Any) -> AZAwareProducer:  # noqa: ANN401 - settings of any type
+    def make(**more: Any) -> AZAwareProducer:
         producer = AZAwareProducer(config(mock, on_delivery=seen, **more), keys="local-hrw", count="delivered")
         for key in (None, "k"):
             send(producer, key)
@@ -152,7 +152,7 @@ def test_reports_do_not_fill_the_memory_of_an_application_that_never_polls(
     mock: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Statistics are on by default for us, and each report waited for a poll: 0.4 MB each 5 s at 672 partitions."""
-    monkeypatch.setattr(leader_watcher, "_GRACE_S", 0.0)
+    monkeypatch.setattr(unpolled_reports, "_GRACE_S", 0.0)
     mock.create(TOPIC, [1])
     producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 20}), refresh_s=0.1)
     producer.produce(TOPIC, b"v")
@@ -171,7 +171,7 @@ def test_an_application_with_callbacks_polls_in_its_own_thread(
     mock: MockCluster, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """Its callbacks need not be ready for another thread."""
-    monkeypatch.setattr(leader_watcher, "_GRACE_S", 0.0)
+    monkeypatch.setattr(unpolled_reports, "_GRACE_S", 0.0)
     mock.create(TOPIC, [1])
     seen = Deliveries()
     callback: dict[str, Any] = {"on_delivery": seen}

@@ -131,7 +131,7 @@ def test_a_float_that_equals_a_default_is_refused_as_by_the_bare_client(
 
 @pytest.mark.usefixtures("hot")
 @pytest.mark.parametrize("partition", [np.int64(-1), np.int32(-1)], ids=repr)
-def test_an_integer_of_another_library_names_no_partition_either(mock: MockCluster, partition: Any) -> None:  # noqa: ANN401
+def test_an_integer_of_another_library_names_no_partition_either(mock: MockCluster, partition: Any) -> None:
     """As by the bare client, which takes whatever Python takes as an index."""
     mock.create(TOPIC, [1, 2, 3])
     producer = AZAwareProducer(config(mock))

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from producer import AZAwareProducer, AZAwareSerializingProducer, Count, ForkError, MetadataError, Reason
-from producer.clients import leader_watcher
+from producer.clients import leader_watcher, unpolled_reports
 from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
@@ -91,7 +91,7 @@ def test_a_record_that_is_given_up_never_counts(mock: MockCluster) -> None:
 @pytest.mark.usefixtures("topic")
 def test_records_count_while_nobody_polls(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's own threads count, so a scrape sees them; also where successes are not reported."""
-    monkeypatch.setattr(leader_watcher, "_GRACE_S", 1_000.0)
+    monkeypatch.setattr(unpolled_reports, "_GRACE_S", 1_000.0)
     producer = AZAwareProducer(config(mock, **{"delivery.report.only.error": True}))
     for _ in range(100):
         by_produce(producer, {})
@@ -163,7 +163,7 @@ def test_records_that_are_delivered_before_the_leaders_are_read_count_for_their_
     """A batch whose partitions the application gives does not wait for the leaders: it stayed "unknown" for ever."""
     may_read = threading.Event()
 
-    def read(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - those of `read_leaders`
+    def read(*arguments: Any, **more: Any) -> Any:
         if not may_read.is_set():
             raise MetadataError("away")
         return read_leaders(*arguments, **more)
@@ -261,7 +261,7 @@ def test_callbacks_are_those_of_the_bare_client(mock: MockCluster) -> None:
     for kind in (Producer, AZAwareProducer):
         seen = calls[kind.__name__] = []
 
-        def report(error: object, message: Any, seen: list[tuple[object, object]] = seen) -> None:  # noqa: ANN401 - a Message
+        def report(error: object, message: Any, seen: list[tuple[object, object]] = seen) -> None:
             seen.append((message.key(), error))
             if message.key() == b"3":
                 raise ValueError("from a callback")

@@ -37,7 +37,7 @@ TABLES = {
 }
 
 
-def destinations(path: ModuleType, table: Table) -> Any:  # noqa: ANN401 - of either path
+def destinations(path: ModuleType, table: Table) -> Any:
     """A destinations with that table."""
     return path.Destinations(table, path.PartitionCounts(), 0, path.PartitionCounts(), 0)
 
@@ -247,7 +247,7 @@ BUFFERS: dict[str, Any] = {
 def test_whatever_the_base_class_sends_is_sent_and_counted_as_sent(
     mock: MockCluster,
     name: str,
-    data: Any,  # noqa: ANN401 - of many kinds
+    data: Any,
 ) -> None:
     """It takes all that holds bytes. An error after the record was queued would have the caller send it twice."""
     mock.create(TOPIC, [1, 2, 3] * 5)
@@ -377,7 +377,7 @@ def test_a_subclass_sees_each_record_once(mock: MockCluster) -> None:
     seen: list[str] = []
 
     class Noting(AZAwareProducer):
-        def produce(self, topic: str, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - passed along
+        def produce(self, topic: str, *args: Any, **kwargs: Any) -> None:
             seen.append(topic)
             super().produce(topic, *args, **kwargs)
 

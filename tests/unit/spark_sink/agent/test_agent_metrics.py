@@ -166,12 +166,12 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     ended = serve(settings, tmp_path / "holding", tmp_path)
     try:
         address = f"http://127.0.0.1:{port}"
-        with urllib.request.urlopen(f"{address}/metrics", timeout=5) as answer:  # noqa: S310 - as below
+        with urllib.request.urlopen(f"{address}/metrics", timeout=5) as answer:  # noqa: S310 - our own server
             assert "azimuth_rows_total 0.0" in answer.read().decode()
         for path, method in (("/metrics", "POST"), ("/etc/passwd", "GET")):
             request = urllib.request.Request(address + path, method=method)  # noqa: S310 - our own server
             with pytest.raises(urllib.error.HTTPError) as raised:
-                urllib.request.urlopen(request, timeout=5)  # noqa: S310 - as above
+                urllib.request.urlopen(request, timeout=5)  # noqa: S310 - our own server
             raised.value.close()
             assert raised.value.code in {404, 501}
     finally:

@@ -1,4 +1,4 @@
-"""The signals that end an agent of Spark."""
+"""The signals that end an agent."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from spark_sink.agent.stop_signal import StopSignal
+from spark_sink.agent.stop_signal import StopSignal, stop_on_signals
 from tests.signal_handlers import handlers_kept
 
 
@@ -36,3 +36,18 @@ def test_a_signal_during_a_query_is_only_recorded(stop: StopSignal, number: sign
     assert not stop.asked
     os.kill(os.getpid(), number)
     assert stop.asked
+
+
+def test_a_process_without_spark_gets_an_event_and_the_name_of_the_first_signal() -> None:
+    """A command that says nothing needs no note."""
+    with handlers_kept():
+        silent = stop_on_signals()
+        signal.raise_signal(signal.SIGTERM)
+        assert silent.is_set()
+
+        names: list[str] = []
+        stop = stop_on_signals(names.append)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.raise_signal(number)
+            assert stop.is_set()
+    assert names == ["SIGINT"]

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 from spark_sink.checks import check_table, check_writable, selects
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import SCHEMA
-from spark_sink.lake.parquet_landing import KEYS
+from spark_sink.lake.table_contract import KEYS
 
 COLUMNS = pa.schema([*KEYS.items(), ("id", pa.int64())])
 ORDERS = selects((), r"orders\..*")

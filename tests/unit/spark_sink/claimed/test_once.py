@@ -12,16 +12,9 @@ from spark_sink.claimed.caught_up import Ending
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.errors import TableError
 from spark_sink.ranges.batch_offset import TopicPartition
-from tests.unit.spark_sink.claimed.test_job_loop import Apart, Stage, World
+from tests.unit.spark_sink.claimed.job_stage import ENDS, Apart, Stage
 
-ENDS = {TopicPartition("a", 0): 50, TopicPartition("a", 1): 250, TopicPartition("b", 0): 7, TopicPartition("b", 1): 0}
 SELDOM = Picking(worth_records=1e9, longest_s=3_000.0)
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    """Two topics of two partitions, one of them empty."""
-    return Stage(World(dict(ENDS)), f"sqlite:///{tmp_path}/claims.db")
 
 
 def run(job: ClaimedIngest, stop: threading.Event | None = None) -> Ending | None:

@@ -52,7 +52,7 @@ def test_in_text_the_error_stays_a_sentence_of_the_command_line() -> None:
         raise OptionError("x")
 
 
-def commands(found: Any, *words: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 -- typer's own copy of click
+def commands(found: Any, *words: str) -> Iterator[tuple[str, Any]]:
     """All commands below one, by their words; a group that can run by itself is a command, too."""
     below = getattr(found, "commands", {})
     if not below or found.invoke_without_command:
@@ -72,7 +72,7 @@ def all_commands() -> dict[str, Any]:
 COMMANDS = all_commands()
 
 
-def runs_until_a_signal(command: Any) -> bool:  # noqa: ANN401 -- as above
+def runs_until_a_signal(command: Any) -> bool:
     """Whether the command's help says so, or that of an option."""
     texts = [command.help or "", *(getattr(option, "help", None) or "" for option in command.params)]
     return any("until SIGTERM" in text for text in texts)

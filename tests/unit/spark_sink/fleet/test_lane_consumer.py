@@ -130,7 +130,7 @@ def test_a_partition_that_librdkafka_stopped_is_read_on_as_soon_as_its_offset_is
     """A broker may not know a recreated topic yet: neither a wrong nor a missing answer stops it for ever."""
     answers: list[tuple[int, int] | None] = [None, (0, 2), (0, 40), (3, 40)]
 
-    def marks(_client: Client, _partition: KafkaPartition, *, cached: bool = False, timeout: float = 0) -> Any:  # noqa: ANN401
+    def marks(_client: Client, _partition: KafkaPartition, *, cached: bool = False, timeout: float = 0) -> Any:
         if cached:
             return -1001, -1001
         assert timeout < 5

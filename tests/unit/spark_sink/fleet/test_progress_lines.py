@@ -5,7 +5,7 @@ from typing import Any
 from spark_sink.fleet.periodic_reports import progress
 
 
-def status(at: float, rows: int = 0, lag: dict[str, int] | None = None, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+def status(at: float, rows: int = 0, lag: dict[str, int] | None = None, **more: Any) -> dict[str, Any]:
     """Of an agent with two topics."""
     known = {"s/x": 0, "s/y": 0} if lag is None else lag
     found = {"topics": ["s/x", "s/y"], "rows": rows, "lag": known, "problems": [], "standing": "member", "at": at}

@@ -78,7 +78,7 @@ def test_offsets_of_idle_partitions_are_committed_again(monkeypatch: pytest.Monk
     monkeypatch.setattr(OffsetHints, "commit", lambda _, offsets: commits.append(offsets))
     consumer, positions = object(), {TopicPartition("x", 0): 5}
     seated = OffsetHints(consumer, seated=True, clock=lambda: now[0])  # type: ignore[arg-type]  # no call reaches it
-    member = OffsetHints(consumer, seated=False, clock=lambda: now[0])  # type: ignore[arg-type]  # as above
+    member = OffsetHints(consumer, seated=False, clock=lambda: now[0])  # type: ignore[arg-type]  # no call reaches it
     for at in (1.0, 3599.0, 3600.0, 3601.0, 7201.0):
         now[0] = at
         seated.renew(positions)

@@ -67,7 +67,7 @@ def _named(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "name": f"T{next(_NUMBERS)}"}
 
 
-def _fresh(schema: Any) -> Any:  # noqa: ANN401 -- a schema
+def _fresh(schema: Any) -> Any:
     """The schema with new names: one schema may not define a name twice."""
     if isinstance(schema, dict):
         found = {
@@ -177,7 +177,7 @@ TYPES: st.SearchStrategy[Case] = st.recursive(
 )
 
 
-def _bare(schema: Any) -> Any:  # noqa: ANN401 -- a schema
+def _bare(schema: Any) -> Any:
     """Return the schema without logical types, to write plain numbers and bytes."""
     if isinstance(schema, dict):
         return {name: _bare(one) for name, one in schema.items() if name not in {"logicalType", "precision", "scale"}}
@@ -190,11 +190,11 @@ def _payload(schema: dict[str, Any], record: dict[str, Any]) -> bytes:
     return target.getvalue()
 
 
-def _registered(schema: Any) -> Registered:  # noqa: ANN401 -- a schema
+def _registered(schema: Any) -> Registered:
     return Registered(json.dumps(schema), {})
 
 
-def _of(fields: list[dict[str, Any]], **more: Any) -> dict[str, Any]:  # noqa: ANN401 -- parts of a schema
+def _of(fields: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return {"type": "record", "name": "Row", "fields": fields, **more}
 
 
@@ -320,7 +320,7 @@ def test_a_value_that_is_cut_off_inside_a_skipped_field_is_bad(kind: object, val
     assert (row["a"], error) == ((None, "UnknownField") if policy == "quarantine" else (3, None))
 
 
-def _bare_default(schema: Any, value: Any) -> Any:  # noqa: ANN401 -- a schema and a value
+def _bare_default(schema: Any, value: Any) -> Any:
     kind = schema["type"] if isinstance(schema, dict) else schema
     return value.encode("latin-1") if kind in {"bytes", "fixed"} else value
 

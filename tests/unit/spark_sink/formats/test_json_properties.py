@@ -82,7 +82,7 @@ class UnfitError(Exception):
     """The model refuses a value."""
 
 
-def _expected(kind: object, value: Any) -> object:  # noqa: ANN401, C901, PLR0911 -- the model, a case a type
+def _expected(kind: object, value: Any) -> object:  # noqa: C901, PLR0911 -- the model, a case a type
     """Return the expected column value from the standard library's parse; raises if the value does not fit."""
     if value is None:
         return None
@@ -109,7 +109,7 @@ def _expected(kind: object, value: Any) -> object:  # noqa: ANN401, C901, PLR091
     raise UnfitError
 
 
-def _parsed(parse: Any, text: str) -> object:  # noqa: ANN401 -- either of two functions
+def _parsed(parse: Any, text: str) -> object:
     try:
         return parse(text)
     except ValueError:
@@ -147,7 +147,7 @@ def _exact(kind: str, value: int | str | Decimal) -> Decimal:
     return Decimal((sign, digits, exponent))
 
 
-def _rest(kind: object, value: Any) -> object:  # noqa: ANN401 -- JSON
+def _rest(kind: object, value: Any) -> object:
     """The members that a type lacks."""
     if isinstance(kind, list) and isinstance(value, list):
         parts = [_rest(kind[0], one) for one in value]
@@ -158,7 +158,7 @@ def _rest(kind: object, value: Any) -> object:  # noqa: ANN401 -- JSON
     return None
 
 
-def _strict(text: str) -> Any:  # noqa: ANN401 -- JSON
+def _strict(text: str) -> Any:
     return json.loads(text, parse_float=Decimal)
 
 

@@ -127,7 +127,7 @@ def _file(syntax: str) -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-def _add(row: Any, number: int, case: Case, shape: str, key: Case) -> None:  # noqa: ANN401 -- a DescriptorProto
+def _add(row: Any, number: int, case: Case, shape: str, key: Case) -> None:
     name = f"f{number}"
     many = shape in {"repeated", "map"}
     field = row.field.add(name=name, number=number, label=Field.LABEL_REPEATED if many else Field.LABEL_OPTIONAL)
@@ -145,7 +145,7 @@ def _add(row: Any, number: int, case: Case, shape: str, key: Case) -> None:  # n
         field.type, field.type_name = Field.TYPE_MESSAGE, f".x.Row.F{number}Entry"
 
 
-def _synthetic(row: Any) -> None:  # noqa: ANN401 -- a DescriptorProto
+def _synthetic(row: Any) -> None:
     """Proto3's `optional`: a separate oneof, after all others."""
     for field in row.field:
         if field.proto3_optional:
@@ -153,7 +153,7 @@ def _synthetic(row: Any) -> None:  # noqa: ANN401 -- a DescriptorProto
             row.oneof_decl.add(name=f"_{field.name}")
 
 
-def _pool(file: descriptor_pb2.FileDescriptorProto) -> Any:  # noqa: ANN401 -- has no types
+def _pool(file: descriptor_pb2.FileDescriptorProto) -> Any:
     pool = descriptor_pool.DescriptorPool()
     for one in GOOGLE:
         pool.AddSerializedFile(one.DESCRIPTOR.serialized_pb)
@@ -168,7 +168,7 @@ def _message(file: descriptor_pb2.FileDescriptorProto, values: dict[str, Any], n
     return bytes(made.SerializeToString())
 
 
-def _set(message: Any, name: str, value: Any) -> None:  # noqa: ANN401 -- a Message
+def _set(message: Any, name: str, value: Any) -> None:
     field = message.DESCRIPTOR.fields_by_name[name]
     if field.message_type and field.message_type.GetOptions().map_entry:
         inner = field.message_type.fields_by_name["value"].message_type
@@ -188,7 +188,7 @@ def _set(message: Any, name: str, value: Any) -> None:  # noqa: ANN401 -- a Mess
         setattr(message, name, value)
 
 
-def _fill(message: Any, values: dict[str, Any]) -> None:  # noqa: ANN401 -- a Message
+def _fill(message: Any, values: dict[str, Any]) -> None:
     message.SetInParent()
     for name, value in values.items():
         _set(message, name, value)

@@ -43,7 +43,7 @@ CLIENTS = {
 OF_USERS = {
     "assignors/clients/broker_racks.py",
     "assignors/consumer/fetching.py",
-    "assignors/member/broker_assigned_member.py",
+    "assignors/member/broker_assigned_thread.py",
     "assignors/member/group_member.py",
     "producer/metadata_requests.py",
 }

@@ -16,9 +16,9 @@ from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake import vacuumed_files
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, normal_schema
+from spark_sink.lake.parquet_landing import Landing, Layout, normal_schema
 from spark_sink.lake.schema_fit import fit_schema
-from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Table
+from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Table
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.verification import verify

@@ -76,7 +76,7 @@ def _full(rows: pa.Table) -> dict[str, dict[str, Any]]:
     return {"minValues": low, "maxValues": high, "nullCount": nulls}
 
 
-def _stored(value: Any) -> Any:  # noqa: ANN401 -- text, number or time
+def _stored(value: Any) -> Any:
     return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z" if isinstance(value, datetime) else value
 
 

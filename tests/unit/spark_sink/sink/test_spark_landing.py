@@ -34,7 +34,7 @@ def test_a_mistake_is_refused_before_the_query_starts(name: str, more: dict[str,
         SparkLanding(name, {**GOOD, **more})
 
 
-def as_spark(value: Any) -> Any:  # noqa: ANN401 -- any value of a reason
+def as_spark(value: Any) -> Any:
     """A value as Spark's `to_json` writes it: binary values in Base64, and nothing for null."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()

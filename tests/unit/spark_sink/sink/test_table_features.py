@@ -146,7 +146,7 @@ def test_a_table_that_was_replaced_in_its_log_is_refused_by_a_running_query(tabl
     _refused(table, tables, match="recreated while the query ran")
 
 
-def _refused(table: Path, tables: Any, match: str | None = None) -> None:  # noqa: ANN401 -- Tables, or None
+def _refused(table: Path, tables: Any, match: str | None = None) -> None:
     before = {file: file.read_bytes() for file in log_folder(table).iterdir()}
     version = len(commits(table))
     with pytest.raises(TableError, match=match) as refused:

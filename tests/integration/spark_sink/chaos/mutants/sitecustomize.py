@@ -17,7 +17,7 @@ _turns = itertools.count()
 _mutant = os.environ.get("AZIMUTH_CHAOS_MUTANT", "")
 
 
-def _broken(*given: Any, **named: Any) -> Decision:  # noqa: ANN401 -- those of `decide`
+def _broken(*given: Any, **named: Any) -> Decision:
     found = decide(*given, **named)
     if _mutant == "poison":
         return replace(found, keep_bad=(), trim_bad=())
@@ -29,7 +29,7 @@ def _broken(*given: Any, **named: Any) -> Decision:  # noqa: ANN401 -- those of 
     return replace(found, trim=[*found.trim, (first, {key: span.first for key, span in first.spans.items()})])
 
 
-def _repeated(table: Any, snapshot: int, appended: Any) -> None:  # noqa: ANN401 -- those of `commit`
+def _repeated(table: Any, snapshot: int, appended: Any) -> None:
     """Commit by a transaction: it is repeated four times, each time with an assertion of the newest snapshot."""
     with table.transaction() as transaction:
         transaction.set_properties(dict(appended.properties))

@@ -117,7 +117,7 @@ def test_no_name_of_a_key_stands_in_a_sentence(report: dict[str, Any]) -> None:
     assert not [key for key in ("per_agent", "round_robin") if key in made]
 
 
-def without_nth_key(value: Any, nth: int) -> Any:  # noqa: ANN401 - JSON
+def without_nth_key(value: Any, nth: int) -> Any:
     """Drop one key from every object inside a value, at every depth of objects."""
     if not isinstance(value, dict):
         return value

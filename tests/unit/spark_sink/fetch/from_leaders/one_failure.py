@@ -23,7 +23,7 @@ class OneFailure:
     def method(self) -> Callable[..., Any]:
         """Return what takes the method's place."""
 
-        def call(*arguments: Any) -> Any:  # noqa: ANN401 -- passed on
+        def call(*arguments: Any) -> Any:
             self.calls += 1
             if self.calls == self.failing:
                 raise ConnectionResetError

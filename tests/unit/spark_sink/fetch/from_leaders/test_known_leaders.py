@@ -80,7 +80,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     connect, send = LeaderConnection.__init__, LeaderConnection.send
 
-    def connecting(one: LeaderConnection, *arguments: Any) -> None:  # noqa: ANN401 -- passed on
+    def connecting(one: LeaderConnection, *arguments: Any) -> None:
         found.append("connect")
         connect(one, *arguments)
 

@@ -33,7 +33,7 @@ NESTED = {
 }
 
 
-def _value(kind: pa.DataType, draw: random.Random, *, null: bool = True) -> Any:  # noqa: ANN401 -- of any type
+def _value(kind: pa.DataType, draw: random.Random, *, null: bool = True) -> Any:
     if null and draw.random() < 0.3:
         return None
     if pa.types.is_list(kind):

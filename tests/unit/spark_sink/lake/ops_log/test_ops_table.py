@@ -49,7 +49,7 @@ def test_rows_can_be_queried_as_those_of_any_delta_table(tmp_path: Path) -> None
 def _lose_answers(monkeypatch: pytest.MonkeyPatch, *, committed: bool) -> None:
     commit = DeltaTable.create_write_transaction
 
-    def lost(table: DeltaTable, *args: Any, **more: Any) -> None:  # noqa: ANN401 -- those of delta-rs
+    def lost(table: DeltaTable, *args: Any, **more: Any) -> None:
         if committed:
             commit(table, *args, **more)
         raise CommitFailedError("no answer")

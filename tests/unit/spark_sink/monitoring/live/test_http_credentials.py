@@ -28,7 +28,7 @@ def ask(live: LiveServer, path: str, authorization: str = "", tls: ssl.SSLContex
     headers = {"Authorization": authorization} if authorization else {}
     request = urllib.request.Request(live.url + path, headers=headers)  # noqa: S310 - our own server
     try:
-        with urllib.request.urlopen(request, timeout=5, context=tls) as answer:  # noqa: S310 - as above
+        with urllib.request.urlopen(request, timeout=5, context=tls) as answer:  # noqa: S310 - our own server
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

@@ -64,7 +64,7 @@ def get(live: LiveServer, path: str, method: str = "GET") -> tuple[int, str]:
     """Code and body of an answer."""
     request = urllib.request.Request(live.url + path, method=method)  # noqa: S310 - our own server
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310 - as above
+        with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310 - our own server
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

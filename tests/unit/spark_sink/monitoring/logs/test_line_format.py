@@ -17,7 +17,7 @@ def record(message: str, *args: object, name: str = "azimuth.sink", **extra: obj
     return made
 
 
-def as_json(one: logging.LogRecord, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 -- values of a line
+def as_json(one: logging.LogRecord, **fields: Any) -> dict[str, Any]:
     """Return the JSON line of a record."""
     line = LineFormat(LogFormat.JSON, Mask(["hunter22"]), fields).format(one)
     assert "\n" not in line

@@ -10,7 +10,7 @@ from spark_sink.sink.quarantine.dead_letter_records import Letter, letter, stub,
 from tests.unit.spark_sink.sink.quarantine.test_dead_letter_publisher import ROW
 
 
-def row(**changed: Any) -> dict[str, Any]:  # noqa: ANN401 -- any column
+def row(**changed: Any) -> dict[str, Any]:
     """A row of a quarantine."""
     (found,) = python_rows(pa.Table.from_pylist([{**ROW, **changed}], schema=SCHEMA))
     return found

@@ -168,7 +168,7 @@ TestAgents.settings = QUICK
 class _Forgetful(TableWithQuarantine):
     """Adds its own bad rows, and never those that a dead writer left."""
 
-    def commit(self, batch: Batch) -> Any:  # noqa: ANN401 -- as the class above
+    def commit(self, batch: Batch) -> Any:
         self._compared = True
         self._added = dict.fromkeys(KEYS, 1 << 40)
         return super().commit(batch)
@@ -303,7 +303,7 @@ def test_bad_rows_that_a_rewind_took_back_are_not_added(
     add = quarantine_commit.add_quarantined
     stopped: list[str] = []
 
-    def meanwhile(*given: Any, **more: Any) -> None:  # noqa: ANN401 -- as given
+    def meanwhile(*given: Any, **more: Any) -> None:
         if not stopped:
             stopped.append("between its commits")
             DeltaTable(path).restore(1)

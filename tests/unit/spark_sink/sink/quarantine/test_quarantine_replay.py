@@ -155,7 +155,7 @@ def test_a_replay_that_dies_between_two_parts_brings_each_record_once(
     read: list[int] = []
     sizes: list[int] = []
 
-    def counted(*given: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 -- as the function it stands for
+    def counted(*given: Any) -> Iterator[pa.RecordBatch]:
         for batch in quarantine_records(*given):
             read.append(batch.num_rows)
             yield batch
@@ -252,7 +252,7 @@ def _join_files(address: str, lacking: str, kind: str) -> None:
     handle.create_write_transaction(
         [
             *(RemoveAction(one["path"], False, 0, one["size_bytes"], {}) for one in files),  # noqa: FBT003 -- no data changes
-            AddAction(new.name, new.stat().st_size, {}, 0, False, json.dumps(statistics)),  # noqa: FBT003 -- as above
+            AddAction(new.name, new.stat().st_size, {}, 0, False, json.dumps(statistics)),  # noqa: FBT003 -- no data changes
         ],
         "append",
         handle.schema(),
