@@ -53,7 +53,7 @@ def _properties(directory: Path, broker: Broker) -> Path:
 def _begin(command: list[str], stack: ExitStack) -> subprocess.Popen[str]:
     with uninterrupted():
         process = stack.enter_context(
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603 -- the command is ours
         )
         # A process that still writes after a failure or Ctrl-C would disturb the next run.
         stack.callback(process.kill)
