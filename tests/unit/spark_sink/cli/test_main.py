@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,25 @@ def test_help_loads_no_client_of_the_other_packages() -> None:
     program += "sys.exit(' '.join({'kafka', 'numpy', 'pyarrow', 'pyspark'} & sys.modules.keys()) or None)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "registered"),
+    [
+        (["agent", "--help"], ["agent"]),
+        (["pause", "--help"], ["pause"]),
+        (["resume", "--help"], _app.COMMANDS),  # of the module `pause`
+        (["agnet"], _app.COMMANDS),
+        (["--help", "agent"], _app.COMMANDS),
+        ([], _app.COMMANDS),
+    ],
+)
+def test_only_the_command_that_is_called_is_imported(arguments: list[str], registered: Sequence[str]) -> None:
+    """The other commands take a tenth of the processor time of an agent's start; help and suggestions need them all."""
+    program = f"import sys\nfrom spark_sink.cli import _app, main\ntry: main({arguments})\nexcept SystemExit: pass\n"
+    program += "sys.exit(' '.join(name for name in _app.COMMANDS if f'spark_sink.cli.{name}' in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr.splitlines()[-1] == " ".join(registered)
 
 
 def test_an_interrupt_while_it_loads_is_no_traceback() -> None:
