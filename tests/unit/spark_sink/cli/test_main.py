@@ -75,6 +75,24 @@ def test_only_the_command_that_is_called_is_imported(arguments: list[str], regis
     assert done.stderr.splitlines()[-1] == " ".join(registered)
 
 
+def test_an_agent_joins_before_it_loads_what_reads_and_writes(tmp_path: Path) -> None:
+    """Its settings are checked first, so they need none of it; errors in them are found as before."""
+    (tmp_path / "fleet.toml").write_text(
+        'name = "f"\nagent = "a"\ntable = "lake"\n[sources.s]\nbootstrap_servers = "127.0.0.1:1"\ntopics = ["x"]\n'
+    )
+    program = f"""
+import sys
+from spark_sink.cli import main
+from spark_sink.fleet import agent_process
+agent_process.run = lambda *_: None
+try: main(["agent", "--config", {str(tmp_path / "fleet.toml")!r}])
+except SystemExit as ended: assert not ended.code, ended.code
+sys.exit(" ".join({{"deltalake", "pandas", "prometheus_client", "pyarrow", "rich"}} & sys.modules.keys()) or None)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_interrupt_while_it_loads_is_no_traceback() -> None:
     """Loading takes most of a second, in which Ctrl-C is pressed as well: 130, as shells have it."""
     program = (
