@@ -12,7 +12,6 @@ from assignors.fleet import (
     ClusterWatch,
     FleetAgent,
     Ingestion,
-    KafkaMembers,
     Members,
     RedisMembers,
     StaticMembers,
@@ -112,7 +111,7 @@ def build(
     failed: Callable[[], object] = lambda: None,
     prepare: Callable[[], object] = lambda: None,
 ) -> FleetAgent:
-    """Create an agent. Its readers start in the background, and wait for topics.
+    """Create an agent. It looks at its clusters already; its readers start in the background, and wait for topics.
 
     Args:
         settings: settings of the agent.
@@ -121,7 +120,7 @@ def build(
         prepare: as for `run`.
 
     Raises:
-        FleetError: the settings contradict each other.
+        FleetError: the settings contradict each other, or librdkafka refuses a property of a source.
     """
     agents: list[FleetAgent] = []
 
@@ -130,6 +129,8 @@ def build(
             one.wake()
 
     watches = {name: ClusterWatch(settings.source(name), settings.discover_s, wake) for name in settings.sources}
+    for watch in watches.values():
+        watch.start()  # lists its cluster while kafka-python loads
     feed = None
     if settings.workers.topic is not None:
         feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)
@@ -177,6 +178,8 @@ def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
         return StaticMembers(settings.agent_id, tuple(Agent(one.id, one.capacity, one.zone) for one in given.agents))
     if isinstance(given, RedisMembership):
         return RedisMembers(settings.agent_id, given.url, settings.name, settings.session, witness)
+    from assignors.fleet import KafkaMembers  # noqa: PLC0415 -- loads kafka-python
+
     home = settings.sources[settings.home]
     try:
         client = f"azimuth.{settings.agent}.membership"
