@@ -97,7 +97,7 @@ def list_topics_once_a_join(coordinator: Any) -> None:  # noqa: ANN401 - untyped
         if polling != threading.get_ident():
             return request()
         fresh = time.monotonic() * 1000 - last_metadata_ms(cluster) < _FRESH_MS
-        return Future().success(cluster) if fresh or coordinator._join_task is not None else request()  # type: ignore[no-untyped-call]
+        return Future().success(cluster) if fresh or coordinator._join_task is not None else request()
 
     def polled(timeout_ms: float | None = None) -> Any:  # noqa: ANN401 - kafka-python's
         nonlocal polling
