@@ -1,8 +1,10 @@
-"""Names of a package that are imported at first use (PEP 562)."""
+"""Names of a package that are imported at first use (PEP 562), and packages that are not imported at all."""
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 
@@ -32,3 +34,28 @@ def attributes(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[
     names = vars(sys.modules[package])
     names["__dir__"] = lambda: sorted({*names, *homes})  # for help() and completion
     return load
+
+
+class _Without(MetaPathFinder):
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == self._package:
+            raise ModuleNotFoundError(f"{fullname} is left out here", name=fullname)
+
+
+@contextmanager
+def left_out(package: str) -> Iterator[None]:
+    """Let imports of a package fail in this block, for libraries that import it if it is installed and work without it.
+
+    Afterwards other modules can import it. If it is already imported, this has no effect.
+    """
+    finder = _Without(package)
+    if package not in sys.modules:
+        sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)

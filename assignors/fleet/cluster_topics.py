@@ -44,13 +44,14 @@ class ClusterWatch:
         self._thread = threading.Thread(target=self._run, name=f"fleet-{source.name}", daemon=True)
 
     def start(self) -> None:
-        """Start the thread.
+        """Start the thread; a second call has no effect.
 
         Raises:
             FleetError: librdkafka does not know one of the source's properties, or its value is invalid.
         """
         self._client()
-        self._thread.start()
+        if self._thread.ident is None:
+            self._thread.start()
 
     def seen(self) -> Sighting:
         """Return the last result; never blocks."""

@@ -103,8 +103,14 @@ class Lanes:
 
     def lane(self, topic: FleetTopic) -> Lane:
         """Return the lane of a topic."""
-        count = max(1, self.count // self.siblings.get(topic.source, 1))
-        return Lane(topic.source, hash64(topic.identity) % count, self.seated)
+        return Lane(topic.source, hash64(topic.identity) % self._count(topic.source), self.seated)
+
+    def of(self, source: str) -> list[Lane]:
+        """Return all lanes of a source."""
+        return [Lane(source, number, self.seated) for number in range(self._count(source))]
+
+    def _count(self, source: str) -> int:
+        return max(1, self.count // self.siblings.get(source, 1))
 
     def group(self, topics: Iterable[FleetTopic]) -> Mapping[Lane, frozenset[FleetTopic]]:
         """Group an agent's topics by lane."""

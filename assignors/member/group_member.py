@@ -21,6 +21,7 @@ from assignors.member.kafka_python_corrections import (
     keep_topics_of_passing_errors,
     lead_any_member,
     leave_when_refused,
+    list_topics_once_a_join,
     pause_between_refused_joins,
     report_each_join,
     see_joins_through,
@@ -156,6 +157,7 @@ class GroupMember:
             heartbeat_when_due(consumer._coordinator)
             keep_topics_of_passing_errors(consumer._coordinator._cluster)
             lead_any_member(consumer._coordinator)
+            list_topics_once_a_join(consumer._coordinator)
             report_each_join(consumer._coordinator, listener.on_joined)
             consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)
         except BaseException as error:

@@ -3,8 +3,10 @@
 """Corrections of kafka-python's joins, heartbeats and metadata, each described at its function."""
 
 import logging
+import threading
+import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from kafka.errors import (
     GroupAuthorizationFailedError,
@@ -16,13 +18,16 @@ from kafka.errors import (
     UnknownError,
     UnknownMemberIdError,
 )
+from kafka.future import Future
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.util import ensure_valid_topic_name
 
+from assignors.clients.kafka_python_internals import last_metadata_ms
 from assignors.protocol.join_subscription import encode_subscription
 
 log = logging.getLogger(__name__)
 _JOINS_AT_ONCE, _JOIN_PAUSE_S = 5, 0.1
+_FRESH_MS: Final = 200.0
 _PASSING = frozenset({LeaderNotAvailableError.errno, RequestTimedOutError.errno, UnknownError.errno})
 
 
@@ -75,6 +80,36 @@ def pause_between_refused_joins(coordinator: Any) -> None:
         return answer
 
     coordinator._do_join_and_sync_async = join
+
+
+def list_topics_once_a_join(coordinator: Any) -> None:
+    """List the topics for a pattern before a join, not at each poll until its end.
+
+    kafka-python lists all topics of the cluster at each poll of a member that has to join, and waits for the answer,
+    also while the join is under way and when its result has arrived. Between two lists it lets `retry_backoff_ms` pass,
+    so a join took 0.2 s longer with 186 topics. Topics that are created during a join are found by the next list that
+    is due, as for a subscription to names. A list that is younger than 0.2 s is not requested again.
+    """
+    cluster, poll = coordinator._cluster, coordinator.poll
+    request = cluster.request_update
+    polling: int | None = None  # the thread that polls, because the event loop's thread requests lists, too
+
+    def requested() -> Any:
+        if polling != threading.get_ident():
+            return request()
+        fresh = time.monotonic() * 1000 - last_metadata_ms(cluster) < _FRESH_MS
+        return Future().success(cluster) if fresh or coordinator._join_task is not None else request()
+
+    def polled(timeout_ms: float | None = None) -> Any:
+        nonlocal polling
+        polling = threading.get_ident()
+        try:
+            return poll(timeout_ms=timeout_ms)
+        finally:
+            polling = None
+
+    cluster.request_update = requested
+    coordinator.poll = polled
 
 
 def report_each_join(coordinator: Any, joined: Callable[[int], Awaitable[None]]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from assignors.claims import Form, Lease, Picking
 from spark_sink.errors import OptionError
-from spark_sink.fleet.table_writer import refuse_quarantine_address
+from spark_sink.formats.quarantine_addresses import refuse_quarantine_address
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.ops_log.ops_settings import OpsSettings
 from spark_sink.lake.storage_names import refuse_misspelt

@@ -1,13 +1,18 @@
 """`azimuth agent`: one agent of a fleet, over many clusters."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spark_sink.cli._option_values import given
 from spark_sink.cli._process_options import Certificate, Format, Key, Token, logged, refuse_without_http
 from spark_sink.monitoring.logs.line_format import LogFormat
+
+if TYPE_CHECKING:
+    from spark_sink.fleet.fleet_settings import FleetSettings
+
+_FAULTS_S = 3.0  # after the start, because the checks take processor time from it
 
 
 def register(app: typer.Typer) -> None:
@@ -41,14 +46,22 @@ def agent(
     import os
     import threading
 
+    from assignors.lazy import left_out
+
+    with left_out("rich"):  # structlog imports it for tracebacks in colour, which this log never has
+        from spark_sink.monitoring.logs import process_log  # noqa: F401
     from spark_sink.fleet.fleet_settings import FleetSettings
 
     if name:
         os.environ["AZIMUTH_FLEET_AGENT"] = name
     settings = FleetSettings.load(config)
-    from spark_sink.monitoring.live import Access, parse_address
+    from spark_sink.monitoring.live import Access
 
-    address = parse_address(http) if http else None
+    address = None
+    if http:
+        from spark_sink.monitoring.live import parse_address
+
+        address = parse_address(http)
     access = Access.load(http_token, http_certificate, http_key)
     if check:
         from spark_sink.cli._check_lines import only_findings, report
@@ -58,11 +71,21 @@ def agent(
 
             report(run_checks(settings, address))
     with logged(log_format, settings.model_dump(), agent=settings.agent):
-        # Kafka's clients and Arrow load slowly.
-        from spark_sink.fleet.agent_checks import log_faults
         from spark_sink.fleet.agent_process import run
-        from spark_sink.fleet.arrow_without_pandas import leave_out_pandas
 
-        leave_out_pandas()
-        threading.Thread(target=log_faults, args=(settings,), name="fleet-check", daemon=True).start()
-        run(settings, address, access)
+        faults = threading.Timer(_FAULTS_S, _log_faults, [settings])
+        faults.daemon = True
+        faults.start()
+        run(settings, address, access, _leave_out_pandas)
+
+
+def _log_faults(settings: "FleetSettings") -> None:
+    from spark_sink.fleet.agent_checks import log_faults
+
+    log_faults(settings)
+
+
+def _leave_out_pandas() -> None:
+    from spark_sink.fleet.arrow_without_pandas import leave_out_pandas
+
+    leave_out_pandas()

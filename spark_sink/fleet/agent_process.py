@@ -4,14 +4,15 @@ import contextlib
 import functools
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from assignors.fleet import (
     Agent,
     AgentParts,
     ClusterWatch,
     FleetAgent,
-    KafkaMembers,
+    Ingestion,
     Members,
     RedisMembers,
     StaticMembers,
@@ -21,24 +22,18 @@ from assignors.fleet import (
 from assignors.scaling import WorkersFeed
 from spark_sink.agent.stop_signal import stop_on_signals
 from spark_sink.errors import OptionError
-from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.fleet_settings import FleetSettings
-from spark_sink.fleet.ingestion_without_spark import LightIngestion, Surroundings
+from spark_sink.fleet.later_ingestion import LaterIngestion
 from spark_sink.fleet.periodic_reports import start_reports, write_status
-from spark_sink.fleet.quarantine_counts import Quarantined
-from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
-from spark_sink.fleet.received_bytes import BrokerZones
 from spark_sink.fleet.settings_tables import RedisMembership, StaticMembership
-from spark_sink.fleet.source_reader import SourceReader
-from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.fleet.whole_fleet import WholeFleet
 from spark_sink.fleet.workers_in_force import WorkersNow
 from spark_sink.kafka.client_property_names import kafka_python_config
 from spark_sink.kafka.pause_watch import PausedTopics
-from spark_sink.lake.ops_log.ops_counts import OpsCounts
-from spark_sink.lake.ops_log.ops_writer import written
-from spark_sink.monitoring.live import Access, LiveServer
 from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
+
+if TYPE_CHECKING:  # these load what reads, writes and serves: see `LaterIngestion`
+    from spark_sink.lake.ops_log.ops_counts import OpsCounts
+    from spark_sink.monitoring.live import Access
 
 log = logging.getLogger(__name__)
 
@@ -46,31 +41,58 @@ _HAND_OVER_S = 4.0
 """Enough for a beat of the membership and the join of a consumer; the end of an agent takes this much longer."""
 
 
-def run(settings: FleetSettings, http: tuple[str, int] | None = None, access: Access | None = None) -> None:
+def run(
+    settings: FleetSettings,
+    http: tuple[str, int] | None = None,
+    access: "Access | None" = None,
+    prepare: Callable[[], object] = lambda: None,
+) -> None:
     """Ingest until SIGTERM or SIGINT, then leave cleanly.
 
     Args:
         settings: settings of the agent.
         http: address of the live page; None for no page.
         access: which requests the page answers; all by default.
+        prepare: called before the readers are made, in their thread.
 
     Raises:
         FleetError: the settings contradict each other.
         OptionError: the address of the page is not available.
     """
     stop = stop_on_signals(functools.partial(log.info, "fleet: stopping (%s)"))
-    counts = None if settings.ops is None else OpsCounts(Mask(secret_values(settings.model_dump())))
-    agent = build(settings, counts)
-    columns = {"kind": "fleet", "group_id": settings.name, "agent": settings.agent}
-    with written(settings.ops, counts, columns), contextlib.ExitStack() as served:
+    counts = None if settings.ops is None else _ops_counts(settings)
+    agent = build(settings, counts, stop.set, prepare)
+    with contextlib.ExitStack() as opened:
+        if counts is not None:
+            from spark_sink.lake.ops_log.ops_writer import written  # noqa: PLC0415 -- loads Arrow's files
+
+            columns = {"kind": "fleet", "group_id": settings.name, "agent": settings.agent}
+            opened.enter_context(written(settings.ops, counts, columns))
         if http is not None:
-            whole = WholeFleet(settings, agent)
-            page = LiveServer(
-                http, lambda: {**agent.status(), "owners": agent.owners()}, access or Access(), whole.value
-            )
-            live = served.enter_context(page)
-            log.info("fleet: live page at %s", live.url)
+            _serve(opened, agent, settings, http, access)
         _ingest(agent, settings, stop)
+
+
+def _ops_counts(settings: FleetSettings) -> "OpsCounts":
+    from spark_sink.lake.ops_log.ops_counts import OpsCounts  # noqa: PLC0415 -- loads Arrow's functions
+
+    return OpsCounts(Mask(secret_values(settings.model_dump())))
+
+
+def _serve(
+    opened: contextlib.ExitStack,
+    agent: FleetAgent,
+    settings: FleetSettings,
+    http: tuple[str, int],
+    access: "Access | None",
+) -> None:
+    from spark_sink.fleet.whole_fleet import WholeFleet  # noqa: PLC0415 -- only pages need it
+    from spark_sink.monitoring.live import Access, LiveServer  # noqa: PLC0415 -- as above
+
+    whole = WholeFleet(settings, agent)
+    page = LiveServer(http, lambda: {**agent.status(), "owners": agent.owners()}, access or Access(), whole.value)
+    live = opened.enter_context(page)
+    log.info("fleet: live page at %s", live.url)
 
 
 def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -> None:
@@ -84,15 +106,22 @@ def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -
     log.info("fleet: agent %r has ended", settings.agent)
 
 
-def build(settings: FleetSettings, counts: OpsCounts | None = None) -> FleetAgent:
-    """Create an agent. Only the readers' threads start, and wait for topics; there are no connections yet.
+def build(
+    settings: FleetSettings,
+    counts: "OpsCounts | None" = None,
+    failed: Callable[[], object] = lambda: None,
+    prepare: Callable[[], object] = lambda: None,
+) -> FleetAgent:
+    """Create an agent. It looks at its clusters already; its readers start in the background, and wait for topics.
 
     Args:
         settings: settings of the agent.
         counts: counts commits and errors for an ops log; None without one.
+        failed: called if the readers cannot be made; `FleetAgent.run` raises the error when it ends.
+        prepare: as for `run`.
 
     Raises:
-        FleetError: the settings contradict each other.
+        FleetError: the settings contradict each other, or librdkafka refuses a property of a source.
     """
     agents: list[FleetAgent] = []
 
@@ -101,33 +130,19 @@ def build(settings: FleetSettings, counts: OpsCounts | None = None) -> FleetAgen
             one.wake()
 
     watches = {name: ClusterWatch(settings.source(name), settings.discover_s, wake) for name in settings.sources}
-    reading = ReaderSettings(
-        agent=settings.agent,
-        group=settings.name,
-        kafka={name: settings.reading(name) for name in settings.sources},
-        flush_s=settings.flush_s,
-        buffer_bytes=settings.buffer_bytes,
-        include_headers=settings.include_headers,
-    )
-    ops = {name: None if counts is None else CommitCounts(counts, name) for name in watches}
+    for watch in watches.values():
+        watch.start()  # lists its cluster while kafka-python loads
     feed = None
     if settings.workers.topic is not None:
         feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)
     workers = WorkersNow.of(settings, feed, wake)
-    readers = {
-        name: SourceReader(
-            name,
-            reading,
-            ReaderParts(
-                writer=_writer(settings, name, ops[name]),
-                ids=watch.ids,
-                look_again=watch.look_now,
-                ops=ops[name],
-                polls=functools.partial(workers.polls, name),
-            ),
-        )
-        for name, watch in watches.items()
-    }
+
+    def ingestion() -> Ingestion:
+        prepare()
+        from spark_sink.fleet.readers_of_sources import light_ingestion  # noqa: PLC0415 -- see `LaterIngestion`
+
+        return light_ingestion(settings, watches, workers, counts)
+
     found = list(watches.values())
     pauses = {name: PausedTopics(settings.kafka(name), settings.name) for name in settings.sources}
     agents.append(
@@ -136,7 +151,7 @@ def build(settings: FleetSettings, counts: OpsCounts | None = None) -> FleetAgen
                 agent=settings.agent_id,
                 members=members(settings, lambda: any_answers(found)),
                 watches=found,
-                ingestion=LightIngestion(readers, _surroundings(settings, readers)),
+                ingestion=LaterIngestion(ingestion, failed),
                 workers=workers,
                 configured=settings.fleet_workers,
                 lanes=settings.lane_count,
@@ -152,18 +167,6 @@ def build(settings: FleetSettings, counts: OpsCounts | None = None) -> FleetAgen
     return agents[0]
 
 
-def _surroundings(settings: FleetSettings, readers: Mapping[str, SourceReader]) -> Surroundings:
-    def tables() -> set[str]:
-        return {table for reader in readers.values() for table in reader.tables()}
-
-    return Surroundings(
-        zone=settings.zone,
-        price_per_gb=settings.price_per_gb,
-        zones={name: BrokerZones(settings.kafka(name)) for name in settings.sources},
-        quarantined=Quarantined(tables, settings.table_storage),
-    )
-
-
 def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
     """Create the membership of an agent.
 
@@ -176,6 +179,8 @@ def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
         return StaticMembers(settings.agent_id, tuple(Agent(one.id, one.capacity, one.zone) for one in given.agents))
     if isinstance(given, RedisMembership):
         return RedisMembers(settings.agent_id, given.url, settings.name, settings.session, witness)
+    from assignors.fleet import KafkaMembers  # noqa: PLC0415 -- loads kafka-python
+
     home = settings.sources[settings.home]
     try:
         client = f"azimuth.{settings.agent}.membership"
@@ -184,8 +189,3 @@ def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
         raise OptionError(f"source {settings.home!r}: kafka: {error}") from error
     kafka.pop("enable_auto_commit", None)
     return KafkaMembers(settings.agent_id, kafka, settings.name, settings.session, witness)
-
-
-def _writer(settings: FleetSettings, source: str, ops: CommitCounts | None) -> TableWriter:
-    address, storage = settings.address(source), settings.table_storage
-    return TableWriter(address, settings.name, settings.agent, storage, rows=settings.rows(source), ops=ops)

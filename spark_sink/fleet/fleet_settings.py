@@ -3,7 +3,7 @@
 import tomllib
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
@@ -33,14 +33,16 @@ from spark_sink.fleet.settings_tables import (
     WorkersSettings,
     refuse_unknown_sources,
 )
-from spark_sink.fleet.table_writer import refuse_quarantine_address
+from spark_sink.formats.quarantine_addresses import refuse_quarantine_address
 from spark_sink.kafka.client_property_names import librdkafka_config
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
-from spark_sink.lake.ops_log.ops_settings import OpsSettings
 from spark_sink.lake.storage_names import check_catalog_names, check_storage_names
-from spark_sink.lake.table_storage import CLUSTER, PLACEHOLDER, table_address, table_storage, with_name
+from spark_sink.lake.table_addresses import CLUSTER, PLACEHOLDER, table_address, table_storage, with_name
 from spark_sink.options.option_spellings import Spelling
-from spark_sink.sink.row_options import RowOptions
+
+if TYPE_CHECKING:  # these load formats and tables, which an agent without options needs only after its join
+    from spark_sink.lake.ops_log.ops_settings import OpsSettings
+    from spark_sink.sink.row_options import RowOptions
 
 _HOUR_S = 3600.0
 _MOST_QUEUE_KB = 2_097_151  # librdkafka's limit
@@ -190,7 +192,7 @@ class FleetSettings(BaseSettings):
         if isinstance(self.membership, KafkaMembership) and self.membership.home not in {None, *self.sources}:
             raise OptionError(f"{config}: membership.home {self.membership.home!r} is none of {list(self.sources)}")
         try:
-            for name in self.sources:
+            for name in self.sources if self._has_row_options else ():
                 self.rows(name)
         except SparkSinkError as error:
             raise OptionError(f"{config}: {error}") from error
@@ -272,13 +274,19 @@ class FleetSettings(BaseSettings):
         """Options of the object store and of the catalog."""
         return table_storage(self.storage, self.catalog)
 
-    def rows(self, source: str) -> RowOptions:
+    @property
+    def _has_row_options(self) -> bool:
+        return bool(self.schema_registry) or any(self._row_texts().values())
+
+    def rows(self, source: str) -> "RowOptions":
         """Return how records of a source become rows.
 
         Raises:
             OptionError: an option is invalid, missing or without effect.
             SchemaError: a partition column is not among the columns.
         """
+        from spark_sink.sink.row_options import RowOptions  # noqa: PLC0415 -- as above
+
         given = self.sources[source]
         return RowOptions.parse(
             self._row_texts(),
@@ -311,7 +319,7 @@ class FleetSettings(BaseSettings):
         return self.workers.redis or (member.url if isinstance(member, RedisMembership) else None)
 
     @property
-    def ops(self) -> OpsSettings | None:
+    def ops(self) -> "OpsSettings | None":
         """The settings of the ops log; None without one.
 
         Raises:
@@ -319,6 +327,8 @@ class FleetSettings(BaseSettings):
         """
         if self.ops_log is None:
             return None
+        from spark_sink.lake.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- as above
+
         return OpsSettings(
             table=self.ops_log, every_s=self.ops_log_s, keep_days=self.ops_log_days, storage=self.storage
         )

@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
 from spark_sink.errors import SparkSinkError
+from spark_sink.fleet.first_offsets import located
 from spark_sink.fleet.group_offset_commits import OffsetHints
 from spark_sink.fleet.intended_partitions import IntendedPartitions, Numbered
 from spark_sink.fleet.lane_configuration import lane_config
@@ -285,7 +286,7 @@ class LaneConsumer:
             self._positions_held.begin(key, known.get(key))
             self._stopped.discard((one.topic, one.partition))
             begin.append(KafkaPartition(one.topic, one.partition, known.get(key, OFFSET_BEGINNING)))
-        consumer.incremental_assign(begin)
+        consumer.incremental_assign(located(consumer, begin) if self.lane.seated else begin)
 
     def _yield(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
         self.rebalances += 1

@@ -1,9 +1,10 @@
 """What the readers of an agent's sources are made of: their settings, and the parts of one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assignors.fleet import Lane
 from assignors.scaling import PollSettings
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.table_writer import TableWriter
@@ -44,6 +45,7 @@ class ReaderParts:
         look_again: called when a topic may have been recreated.
         ops: counts the errors for an ops log; None without one.
         polls: returns the published settings of polls, by topic.
+        lanes: the lanes that will probably be read; their clients connect before the topics are known.
     """
 
     writer: TableWriter
@@ -51,3 +53,4 @@ class ReaderParts:
     look_again: Callable[[], None]
     ops: CommitCounts | None = None
     polls: Callable[[], Mapping[str, PollSettings]] = dict
+    lanes: Sequence[Lane] = ()

@@ -17,6 +17,7 @@ from assignors.scaling import narrowest
 from spark_sink.errors import SparkSinkError, TableError
 from spark_sink.fleet.lane_consumer import LaneConsumer, LaneParts
 from spark_sink.fleet.open_lanes import Consumers
+from spark_sink.fleet.prepared_lanes import PreparedLanes
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
 from spark_sink.fleet.table_refusals import RefusedTables
 from spark_sink.fleet.unwritten_records import RecordBuffer
@@ -57,9 +58,11 @@ class SourceReader:
         self._wanted: Assigned = {}
         self._applied: dict[Lane, frozenset[FleetTopic]] = {}
         self._consumers = Consumers()
+        self._prepared = PreparedLanes(self._consumer)
         self._rows = RecordBuffer(include_headers=settings.include_headers)
         self._warned: set[str] = set()
         self._ended = threading.Event()
+        self._woken = threading.Event()  # ends the wait for the first topics
         self._written_from = -math.inf  # monotonic time when the last batch was handed over
         self._problem = ""
         self._refusals = RefusedTables(source)
@@ -75,6 +78,7 @@ class SourceReader:
     def assign(self, lanes: Assigned) -> None:
         """Read these lanes from now on; returns immediately."""
         self._wanted = dict(lanes)
+        self._woken.set()
 
     def problems(self) -> list[str]:
         """Return the current problems."""
@@ -133,12 +137,14 @@ class SourceReader:
     def end(self) -> None:
         """Start to write the records that were read and to leave the groups; `join` waits for it."""
         self._ended.set()
+        self._woken.set()
 
     def join(self, timeout_s: float) -> None:
         """Wait until it has ended."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
+        self._prepared.open(self._parts.lanes)
         while not self._ended.is_set():
             try:
                 self._try_again()
@@ -160,12 +166,14 @@ class SourceReader:
             del self._applied[lane]
         new = {**change.start, **change.change}
         if not new:
+            self._prepared.close_old()
             return
         self._release(new)
         labels = self._label([topic for topics in new.values() for topic in topics])
         for lane, topics in new.items():
             self._subscribe(lane, {topic: labels[topic] for topic in topics if topic in labels})
             self._applied[lane] = topics
+        self._prepared.close()
 
     def _release(self, new: Assigned) -> None:
         """Release topics that move to another lane from their old lane first, after writing their records.
@@ -185,7 +193,7 @@ class SourceReader:
 
     def _subscribe(self, lane: Lane, labels: Mapping[FleetTopic, str]) -> None:
         if labels:
-            consumer = self._consumers.get(lane) or self._consumers.add(self._consumer(lane))
+            consumer = self._consumers.get(lane) or self._consumers.add(self._prepared.take(lane))
             consumer.subscribe(labels)
         elif self._consumers.get(lane) is not None:
             self._flush()
@@ -236,23 +244,30 @@ class SourceReader:
         not the interval; at a constant flow there is one batch an interval either way.
         """
         until = time.monotonic() + self._settings.flush_s
-        gathered = math.inf
+        due = until
         while not self._full and not self._ended.is_set():
             if not self._consumers:
-                self._ended.wait(_WAIT_S)
+                self._woken.wait(_WAIT_S)
+                self._woken.clear()
             for consumer in self._consumers:
                 if self._full:
                     return
-                consumer.read(self._add, *self._poll(consumer.lane))
+                most, wait_s = self._poll(consumer.lane)
+                consumer.read(self._add, most, self._at_most_until(due, wait_s))
                 if self._deferred is not None:
                     raise self._deferred
+                if len(self._rows):
+                    gathered = max(time.monotonic() + _GATHER_S, self._written_from + self._settings.flush_s)
+                    due = min(due, gathered)
             self._settle()
-            now = time.monotonic()
-            if len(self._rows):
-                gathered = min(gathered, now + _GATHER_S)
-            due = now >= min(until, max(gathered, self._written_from + self._settings.flush_s))
-            if self._wanted != self._applied or (due and not self._background.busy):
+            if self._wanted != self._applied or (time.monotonic() >= due and not self._background.busy):
                 return
+
+    def _at_most_until(self, due: float, wait_s: float) -> float:
+        """Return the wait of a lane, so that the waits of all lanes end before the records are written."""
+        if self._background.busy or not len(self._rows):
+            return wait_s
+        return min(wait_s, max(0.0, due - time.monotonic()) / len(self._consumers))
 
     def _poll(self, lane: Lane) -> tuple[int, float]:
         """Return the maximum number of records and the longest time of a lane's next poll."""
@@ -373,4 +388,5 @@ class SourceReader:
 
     def _end(self) -> None:
         self._flush_quietly()
+        self._prepared.close()
         self._consumers.close_all()

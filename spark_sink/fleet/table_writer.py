@@ -13,7 +13,7 @@ from assignors.fleet import FleetTopic
 from spark_sink.errors import ConflictError, SparkSinkError, TableError
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.decode_and_commit import Committed, LandedFiles, WriterTable
-from spark_sink.formats.quarantined_rows import quarantine_of, refuse_quarantine_name
+from spark_sink.formats.quarantine_addresses import quarantine_of, refuse_quarantine_address, refuse_quarantine_name
 from spark_sink.lake.ops_log.ops_counts import record_bytes
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_formats import LakeTable
@@ -34,15 +34,6 @@ _ATTEMPTS = 50
 _COMPACT_EVERY, _COMPACT_AFTER = 200, 20  # versions of a table, commits of this agent
 
 _Place = tuple[str, str]
-
-
-def refuse_quarantine_address(address: str) -> None:
-    """Refuse an address, with or without placeholders, at which every table would be a quarantine.
-
-    Raises:
-        OptionError: it ends in `_quarantine`.
-    """
-    refuse_quarantine_name(address, "the rows", "give the table a name that does not end in _quarantine")
 
 
 class Compactions:

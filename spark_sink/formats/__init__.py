@@ -1,7 +1,7 @@
 """The formats of values: JSON, Avro and Protobuf, decoded per Arrow batch, with bad records kept next to good ones.
 
 * `decoder`: decodes raw batches; a record that cannot be decoded becomes a row with the reason.
-* `quarantined_rows`: the columns of records that could not be decoded.
+* `quarantined_rows`: the columns of records that could not be decoded; `quarantine_addresses`: where they are kept.
 * `arrow_columns`: converts Python values into Arrow columns of a given type.
 * `unknown_policy`: what to do with unknown fields, and with records without a value; `unknown_fields`: finds them.
 * `calendar_dates`: finds dates that the lake's engines cannot read in a partition column.

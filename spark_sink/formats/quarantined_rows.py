@@ -15,10 +15,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_sink.errors import OptionError, SchemaError
+from spark_sink.errors import SchemaError
+from spark_sink.formats.quarantine_addresses import SUFFIX, base_of, quarantine_of, refuse_quarantine_name
+
+__all__ = [
+    "COLUMN",
+    "REASON",
+    "SCHEMA",
+    "SUFFIX",
+    "base_of",
+    "good_schema",
+    "python_rows",
+    "quarantine_of",
+    "refuse_quarantine_name",
+    "split",
+]
 
 COLUMN = "_quarantine"
-SUFFIX = "_quarantine"
 
 _HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 
@@ -49,47 +62,6 @@ SCHEMA = pa.schema(
         pa.field("ingested_at", pa.timestamp("us", tz="UTC")),
     ]
 )
-_LOG = "_delta_log"
-_LONGEST = 255  # bytes of a file name on the usual file systems
-
-
-def quarantine_of(table: str) -> str:
-    """Return the address of a table's quarantine."""
-    return f"{table.rstrip('/')}{SUFFIX}"
-
-
-def base_of(address: str) -> str | None:
-    """Return the address of the table whose quarantine has this address; None if it is not a quarantine's."""
-    address = address.rstrip("/")
-    base = address.removesuffix(SUFFIX)
-    return None if base == address or base.endswith("/") else base
-
-
-def refuse_quarantine_name(address: str, what: str, way_out: str) -> None:
-    """Refuse a table that cannot have an address: bad rows of another table would get into it, or it has no room.
-
-    Args:
-        address: of the table.
-        what: what goes to the table, for the message.
-        way_out: a clause that says what the user can do.
-
-    Raises:
-        OptionError: the address ends in `_quarantine` or `_delta_log`, or no name is left for its quarantine.
-    """
-    name = address.rstrip("/").rpartition("/")[2]
-    if name == _LOG:
-        raise OptionError(f"{what} would go to {address}, which is a folder of Delta's own; {way_out}")
-    if "://" not in address and len(quarantine_of(name).encode()) > _LONGEST:
-        raise OptionError(
-            f"{what} would go to {address}, and the name of its quarantine would be longer than {_LONGEST} bytes; "
-            f"{way_out}"
-        )
-    base = base_of(address)
-    if base is not None:
-        raise OptionError(
-            f"{what} would go to {address}, which is the address for the bad records of the table {base}; nothing was "
-            f"written there: {way_out}"
-        )
 
 
 def good_schema(schema: pa.Schema) -> pa.Schema:

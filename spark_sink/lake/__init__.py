@@ -33,7 +33,7 @@
 * `matching_tables`: the existing tables of an address with placeholders.
 * `mistaken_addresses`: refuses addresses that mean another folder than their author thinks.
 * `storage_names`: refuses mistyped names of options of an object store or a catalog.
-* `table_storage`: local folders and object stores as one file system.
+* `table_storage`: local folders and object stores as one file system; `table_addresses`: their addresses.
 * `verification`: finds holes and doubles, from the table only.
 * `ops_log`: a table of what ingestion has done, written beside it.
 """

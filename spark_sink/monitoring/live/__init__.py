@@ -8,10 +8,26 @@
 * `metrics_server`: a port for scrapes of Prometheus only.
 """
 
-from spark_sink.monitoring.live.http_credentials import Access
-from spark_sink.monitoring.live.http_server import parse_address
-from spark_sink.monitoring.live.metrics_server import serve_metrics
-from spark_sink.monitoring.live.scaling_server import ScalingFigures, ScalingServer, TopicFigures
-from spark_sink.monitoring.live.status_server import LiveServer
+import typing
+
+from assignors import lazy
+
+if typing.TYPE_CHECKING:
+    from spark_sink.monitoring.live.http_credentials import Access
+    from spark_sink.monitoring.live.http_server import parse_address
+    from spark_sink.monitoring.live.metrics_server import serve_metrics
+    from spark_sink.monitoring.live.scaling_server import ScalingFigures, ScalingServer, TopicFigures
+    from spark_sink.monitoring.live.status_server import LiveServer
+else:
+    __getattr__ = lazy.attributes(
+        __name__,
+        {
+            "http_credentials": ["Access"],
+            "http_server": ["parse_address"],
+            "metrics_server": ["serve_metrics"],
+            "scaling_server": ["ScalingFigures", "ScalingServer", "TopicFigures"],
+            "status_server": ["LiveServer"],
+        },
+    )
 
 __all__ = ["Access", "LiveServer", "ScalingFigures", "ScalingServer", "TopicFigures", "parse_address", "serve_metrics"]

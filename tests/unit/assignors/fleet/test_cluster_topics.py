@@ -252,3 +252,17 @@ def test_a_cluster_that_did_not_answer_is_asked_again_soon(failed: str, monkeypa
         wait_until(lambda: watch.seen().topics, 30)
     finally:
         watch.close()
+
+
+def test_a_watch_that_looks_already_starts_no_second_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process starts its watches while it loads the rest of the agent, whose loop starts them, too."""
+    watch = ClusterWatch(SOURCE, 3600.0, lambda: None)
+    monkeypatch.setattr(watch, "_client", lambda: client(Admin({"t1": "i1"})))
+    watch.start()
+    try:
+        wait_until(lambda: watch.seen().looked, 30)
+        watch.start()
+        assert [topic.name for topic in watch.seen().topics] == ["t1"]
+    finally:
+        watch.close()
+    watch.start()

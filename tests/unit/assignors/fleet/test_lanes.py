@@ -56,3 +56,5 @@ def test_sources_of_one_cluster_divide_its_lanes() -> None:
     assert len(lanes.group(topics(100))) == 2
     assert len(Lanes(count=1, siblings={"s0": 2, "s1": 2}).group(topics(100))) == 2
     assert len(Lanes(count=2, siblings={"s0": 1, "s1": 1}).group(topics(100))) == 4
+    for given in (lanes, Lanes(count=5, seated=True)):
+        assert {*given.of("s0"), *given.of("s1")} == given.group(topics(100)).keys(), "all lanes that topics can have"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from kafka.cluster import ClusterMetadata
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.errors import UnknownLeaderEpochError
@@ -250,3 +251,27 @@ def test_a_commit_out_of_time_raises_the_refusal(mock: MockCluster, monkeypatch:
         member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
         with pytest.raises(MembershipError, match="UnknownLeaderEpochError"):
             member.commit({T0: 7}, timeout_s=0.2)
+
+
+def test_a_pattern_lists_the_topics_before_a_join_and_not_until_its_end(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of thousands of topics each list takes a second, and the result of the join waits for it."""
+    lists: list[int] = []
+    update = ClusterMetadata.update_metadata
+
+    def updated(cluster: ClusterMetadata, metadata: Any) -> Any:
+        lists.append(len(metadata.topics))
+        return update(cluster, metadata)  # type: ignore[no-untyped-call]  # as above
+
+    monkeypatch.setattr(ClusterMetadata, "update_metadata", updated)
+    mock.wait_for_members(3000)
+    with GroupMember(config(mock), pattern="t", assignors=[HRWAssignor(agent="a")]) as member:
+        now = member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 30)
+        assert now.generation > 0
+        assert sum(count > 0 for count in lists) <= 5
+        mock.create("other", [1])
+        before = len(lists)
+        member.rejoin()
+        wait_until(lambda: member.ownership().generation > now.generation and member.ownership().joined, 30)
+        assert len(lists) > before, "before the next join they are listed again"

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,43 @@ def test_help_loads_no_client_of_the_other_packages() -> None:
     """Errors of all three packages are expected, yet asking for help, or for a completion, waits for none of them."""
     program = "import sys\nfrom spark_sink.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     program += "sys.exit(' '.join({'kafka', 'numpy', 'pyarrow', 'pyspark'} & sys.modules.keys()) or None)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "registered"),
+    [
+        (["agent", "--help"], ["agent"]),
+        (["pause", "--help"], ["pause"]),
+        (["resume", "--help"], _app.COMMANDS),  # of the module `pause`
+        (["agnet"], _app.COMMANDS),
+        (["--help", "agent"], _app.COMMANDS),
+        ([], _app.COMMANDS),
+    ],
+)
+def test_only_the_command_that_is_called_is_imported(arguments: list[str], registered: Sequence[str]) -> None:
+    """The other commands take a tenth of the processor time of an agent's start; help and suggestions need them all."""
+    program = f"import sys\nfrom spark_sink.cli import _app, main\ntry: main({arguments})\nexcept SystemExit: pass\n"
+    program += "sys.exit(' '.join(name for name in _app.COMMANDS if f'spark_sink.cli.{name}' in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr.splitlines()[-1] == " ".join(registered)
+
+
+def test_an_agent_joins_before_it_loads_what_reads_and_writes(tmp_path: Path) -> None:
+    """Its settings are checked first, so they need none of it; errors in them are found as before."""
+    (tmp_path / "fleet.toml").write_text(
+        'name = "f"\nagent = "a"\ntable = "lake"\n[sources.s]\nbootstrap_servers = "127.0.0.1:1"\ntopics = ["x"]\n'
+    )
+    program = f"""
+import sys
+from spark_sink.cli import main
+from spark_sink.fleet import agent_process
+agent_process.run = lambda *_: None
+try: main(["agent", "--config", {str(tmp_path / "fleet.toml")!r}])
+except SystemExit as ended: assert not ended.code, ended.code
+sys.exit(" ".join({{"deltalake", "pandas", "prometheus_client", "pyarrow", "rich"}} & sys.modules.keys()) or None)
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 

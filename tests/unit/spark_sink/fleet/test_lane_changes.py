@@ -56,6 +56,10 @@ class Client:
         assert cached
         return -1001, -1001
 
+    def offsets_for_times(self, _times: list[KafkaPartition], _timeout_s: float) -> list[KafkaPartition]:
+        """No broker answers."""
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
     def commit(self, offsets: list[KafkaPartition], **_: object) -> None:
         """Keep."""
         self.committed |= {(one.topic, one.partition): one.offset for one in offsets}

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -249,7 +249,9 @@ def test_polls_follow_the_published_settings_while_it_reads(monkeypatch: pytest.
         return some("x", len(asked) - 1, len(asked))
 
     read(monkeypatch, tmp_path / "t", 3, step, step, step, polls=lambda: published)
-    assert asked == [(5000, 0.05), (7, 0.01), (7, 0.01)]
+    assert asked[0] == (5000, 0.05)
+    assert [most for most, _ in asked[1:]] == [7, 7]
+    assert all(wait_s <= 0.01 for _, wait_s in asked[1:]), "shorter before the records are due to be written"
 
 
 def test_the_first_records_after_a_quiet_time_are_written_at_once_and_later_ones_once_an_interval(
@@ -282,3 +284,71 @@ def test_the_first_records_after_a_quiet_time_are_written_at_once_and_later_ones
     reader.end()
     reader.join(20)
     assert (reader.rows_written, reader.commits) == (8, 2)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_waits_of_all_lanes_end_before_the_first_records_are_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, count: int
+) -> None:
+    """A lane's poll waits for its time although it has some records: four lanes would wait for 0.2 s."""
+    waits: list[tuple[int, float]] = []
+
+    class Waiting(Client):
+        """Lane 0 has five records."""
+
+        def consume(self, _most: int, wait_s: float) -> list[Record]:
+            number = int(self.config["group.id"][-1])
+            waits.append((number, wait_s))
+            if number or self.held:
+                return []
+            self.gain("x")
+            return some("x", 0, 5)
+
+    monkeypatch.setattr(lane_module, "Consumer", Waiting)
+    parts = ReaderParts(
+        writer=TableWriter(str(tmp_path / "t"), "g", "a"), ids=lambda _: lambda: {"x": "1"}, look_again=lambda: None
+    )
+    reader = SourceReader("s", ReaderSettings(group="g", kafka={"s": {}}, flush_s=3600.0), parts)
+    lanes = [Lane("s", number) for number in range(count)]
+    reader.assign({lane: frozenset({FleetTopic("c", str(n), "xyzw"[n], "s")}) for n, lane in enumerate(lanes)})
+    wait_until(lambda: reader.commits == 1, 20)
+    reader.end()
+    reader.join(20)
+    assert waits[0] == (0, 0.05)
+    rounds = waits[1 : 1 + count - 1]
+    assert all(wait_s <= 0.1 / count for _, wait_s in rounds), "while records wait to be written"
+
+
+def test_the_clients_of_the_expected_lanes_connect_before_there_are_topics(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Connecting takes as long as joining the fleet, which happens meanwhile; lanes that get no topics are closed."""
+    made: list[str] = []
+    closed: list[str] = []
+
+    class Counted(Client):
+        """Its creation and its end are seen."""
+
+        def __init__(self, config: dict[str, Any]) -> None:
+            super().__init__(config)
+            made.append(config["group.id"])
+
+        def close(self) -> None:
+            closed.append(self.config["group.id"])
+
+    Client.script = iter([])
+    monkeypatch.setattr(lane_module, "Consumer", Counted)
+    parts = ReaderParts(
+        writer=TableWriter(str(tmp_path / "t"), "g", "a"),
+        ids=lambda _: lambda: {"x": "1"},
+        look_again=lambda: None,
+        lanes=[Lane("s", 0), Lane("s", 1)],
+    )
+    reader = SourceReader("s", ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05), parts)
+    wait_until(lambda: len(made) == 2, 20)
+    assert not closed
+    reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s")})})
+    wait_until(lambda: closed, 20)
+    reader.end()
+    reader.join(20)
+    assert (made, closed) == (["g.lane-0", "g.lane-1"], ["g.lane-1", "g.lane-0"])

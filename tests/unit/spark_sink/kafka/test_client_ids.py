@@ -95,7 +95,7 @@ def lane_client(monkeypatch: pytest.MonkeyPatch, **more: str) -> Mapping[str, An
 def test_an_agents_clients_name_agent_source_and_lane(monkeypatch: pytest.MonkeyPatch, *, own: bool) -> None:
     """One entry `rdkafka` for hundreds of clients says nothing; a client id that the user sets stays."""
     more = {"client.id": "mine"} if own else {}
-    monkeypatch.setattr(agent_process, "KafkaMembers", lambda _agent, given, *_: refuse(given))
+    monkeypatch.setattr("assignors.fleet.kafka_membership.KafkaMembers", lambda _agent, given, *_: refuse(given))
     with pytest.raises(Created) as member:
         agent_process.members(fleet(**more))
     given = {"bootstrap_servers": SERVERS, "group": "g", "table": "/t", "checkpoint": "/c", "subscribe": "t"}
