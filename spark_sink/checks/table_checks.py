@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,7 @@ from spark_sink.lake.ops_log.ops_settings import OpsSettings
 from spark_sink.lake.ops_log.ops_table import OpsTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import existing
-from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
+from spark_sink.lake.schema_fit import fit_schema, refuse_new, refuse_unenforced
 from spark_sink.lake.table_formats import open_table
 from spark_sink.lake.table_storage import (
     PLACEHOLDER,
@@ -94,16 +94,14 @@ def _fits_iceberg(address: str, group: str, storage: Storage, columns: pa.Schema
     snapshot = open_table(address, group, storage).refresh()
     if snapshot is None:
         return False
-    _refuse_new(address, fit_schema(address, snapshot.schema, columns), merge_schema=merge_schema)
+    _refuse_new(address, snapshot.schema, columns, merge_schema=merge_schema)
     return True
 
 
-def _refuse_new(address: str, new: Sequence[pa.Field], *, merge_schema: bool) -> None:
-    if new and not merge_schema:
-        raise SchemaError(
-            f"{address}: the table has no column {new[0].name!r} ({new[0].type}); option mergeSchema=true adds it, or "
-            "give the records their own table"
-        )
+def _refuse_new(address: str, have: pa.Schema, want: pa.Schema, *, merge_schema: bool) -> None:
+    new = fit_schema(address, have, want)
+    if not merge_schema:
+        refuse_new(address, have, new, ", or give the records their own table")
 
 
 def _state(address: str, *, there: bool) -> str:
@@ -156,7 +154,7 @@ def _fits(uri: str, group: str, storage: Storage, columns: pa.Schema, *, merge_s
         raise TableError(f"{uri}: is a table of another writer: {why}; give the records their own table") from error
     if snapshot is None:
         return False
-    _refuse_new(uri, fit_schema(uri, snapshot.schema, normal_schema(columns)), merge_schema=merge_schema)
+    _refuse_new(uri, snapshot.schema, normal_schema(columns), merge_schema=merge_schema)
     refuse_unenforced(uri, DeltaTable(uri, storage_options=dict(storage) or None))
     return True
 

@@ -10,7 +10,7 @@ logical types with this module's own names.
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Context, Decimal
 from typing import Any
 from uuid import UUID
@@ -133,6 +133,30 @@ def _type(  # noqa: PLR0911 -- a table of types
 
 
 _TEXT: tuple[pa.DataType, Convert] = (pa.string(), json_text)
+
+
+def required(kind: Schema, named: Mapping[str, Any], path: str = "", above: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the paths of the fields without a default, as `list.element.field`, also those inside other fields."""
+    if isinstance(kind, list):
+        rest = [one for one in kind if one != "null"]
+        if len(rest) == 1:  # a union of several types has no fields
+            yield from required(rest[0], named, path, above)
+        return
+    found = named.get(kind) if isinstance(kind, str) else kind
+    if not isinstance(found, dict):
+        return
+    match found["type"]:
+        case "array":
+            yield from required(found["items"], named, f"{path}element.", above)
+        case "map":
+            yield from required(found["values"], named, f"{path}value.", above)
+        case "record" | "error" if found["name"] not in above:
+            for one in found["fields"]:
+                if "default" not in one:
+                    yield path + one["name"]
+                yield from required(one["type"], named, f"{path}{one['name']}.", (*above, found["name"]))
+        case dict() | list() as inner:
+            yield from required(inner, named, path, above)
 
 
 def _record_type(kind: Schema, named: Mapping[str, Any], above: tuple[str, ...]) -> tuple[pa.DataType, Convert | None]:

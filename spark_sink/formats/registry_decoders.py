@@ -118,8 +118,9 @@ class AvroDecoder(_RegisteredDecoder):
 
     @property
     def required(self) -> frozenset[str]:
-        """Names of the fields without a default: a record of a writer without such a field is bad."""
-        return frozenset(one["name"] for one in avro.parsed(self._latest)["fields"] if "default" not in one)
+        """Paths of the fields without a default: a record of a writer without such a field is bad."""
+        named: dict[str, Any] = {}
+        return frozenset(avro.required(avro.parsed(self._latest, named), named))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_convert"} | {"_reads": {}}

@@ -40,7 +40,7 @@ from spark_sink.lake.positions import (
 )
 from spark_sink.lake.restore_refusal import refuse_restored
 from spark_sink.lake.row_offsets import above
-from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
+from spark_sink.lake.schema_fit import fit_schema, fitting, refuse_new, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
@@ -167,15 +167,14 @@ class DeltaLakeTable:
                 raise TableError(f"{self._uri}: the table cannot be created: {plain(error)}") from error
 
     def add_columns(self, columns: pa.Schema) -> None:
-        """Add columns that the table lacks; no error if other writers were faster each time.
+        """Add columns and fields that the table lacks and can have; no error if other writers were faster each time.
 
         Raises:
             TableError: the table cannot be read.
         """
         for _ in range(_ATTEMPTS):
             snapshot, handle = self.refresh(), self._handle
-            have = {name.lower() for name in snapshot.schema.names} if snapshot else set()
-            new = [one for one in columns if one.name.lower() not in have]
+            new = fitting(self._uri, snapshot.schema, columns) if snapshot else []
             if not new or handle is None:
                 return
             with contextlib.suppress(DeltaError, OSError):
@@ -343,9 +342,7 @@ class DeltaLakeTable:
         if not new:
             return
         if not self._settings.merge_schema:
-            raise SchemaError(
-                f"{self._uri}: the table has no column {new[0].name!r} ({new[0].type}); option mergeSchema=true adds it"
-            )
+            refuse_new(self._uri, have, new)
         try:
             handle.alter.add_columns(
                 [delta_field(one) for one in new], commit_properties=CommitProperties(max_commit_retries=0)

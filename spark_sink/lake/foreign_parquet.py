@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spark_sink.formats.variant_type import is_variant
+
 TIME_UNIT = "us"  # that of all times in a Delta table
 
 
@@ -18,7 +20,7 @@ def open_parquet(stream: Any) -> pq.ParquetFile:  # noqa: ANN401 -- pyarrow's fi
 
 
 def with_times_of(table: pa.Schema, found: pa.Schema) -> pa.Schema:
-    """Return the columns of a file with the types that the table has for times.
+    """Return the columns of a file with the types that the table has for times, and the fields of its structs.
 
     Args:
         table: columns of the table.
@@ -26,7 +28,8 @@ def with_times_of(table: pa.Schema, found: pa.Schema) -> pa.Schema:
 
     Returns:
         The columns of the file. A time that is not a column of the table keeps its type, and so does one in
-        nanoseconds, because a cast could lose digits.
+        nanoseconds, because a cast could lose digits. A struct has the table's fields in the table's order, so that
+        the rows of files from before and after a new field are in one file; fields that the table lacks follow.
     """
     names = set(table.names)
     return pa.schema(
@@ -39,13 +42,24 @@ def _retimed(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(found):
         return wanted if pa.types.is_timestamp(wanted) and found.unit != "ns" else found
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
-        kinds = {one.name: one.type for one in wanted}
-        return pa.struct([one.with_type(_retimed(one.type, kinds.get(one.name, one.type))) for one in found])
+        return found if is_variant(wanted) else _with_fields_of(found, wanted)
     if pa.types.is_list(found) and pa.types.is_list(wanted):
         return pa.list_(_field(found.value_field, wanted.value_type))
     if pa.types.is_map(found) and pa.types.is_map(wanted):
         return pa.map_(_field(found.key_field, wanted.key_type), _field(found.item_field, wanted.item_type))
     return found
+
+
+def _with_fields_of(found: pa.StructType, wanted: pa.StructType) -> pa.DataType:
+    left = {one.name: one for one in found}
+    fields = []
+    for one in wanted:
+        known = left.pop(one.name, None)
+        if known is not None:
+            fields.append(pa.field(one.name, _retimed(known.type, one.type), known.nullable or one.nullable))
+        elif one.nullable:  # a variant in a struct lacks a field that has no null, and has another one for it
+            fields.append(one)
+    return pa.struct([*fields, *left.values()])
 
 
 def _field(found: pa.Field, wanted: pa.DataType) -> pa.Field:

@@ -47,6 +47,8 @@ class Layout:
 def normal_schema(schema: pa.Schema) -> pa.Schema:
     """Return the columns in the form of a table: microseconds in UTC, plain strings, all nullable.
 
+    Fields inside structs, too.
+
     Raises:
         SchemaError: a column that identifies the record is missing or has another type.
     """
@@ -62,7 +64,7 @@ def normal_schema(schema: pa.Schema) -> pa.Schema:
 
 def normal_columns(schema: pa.Schema) -> pa.Schema:
     """Return the columns in the same form; they need not identify records."""
-    return pa.schema([pa.field(field.name, _normal_type(field.type)) for field in schema])
+    return pa.schema([_normal_field(field) for field in schema])
 
 
 def _normal_type(kind: pa.DataType) -> pa.DataType:
@@ -74,9 +76,21 @@ def _normal_type(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_dictionary(kind):
         return _normal_type(kind.value_type)
-    if is_variant(kind):
-        return VARIANT
+    return VARIANT if is_variant(kind) else _normal_nested(kind)
+
+
+def _normal_nested(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_normal_field(one) for one in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_normal_field(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(_normal_type(kind.key_type), _normal_field(kind.item_field))
     return kind
+
+
+def _normal_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, _normal_type(field.type))
 
 
 def check_partition_columns(schema: pa.Schema, columns: Collection[str]) -> None:

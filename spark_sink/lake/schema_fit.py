@@ -1,19 +1,24 @@
 """Checks whether rows fit a Delta table: columns, partitioning, and rules that a writer of files cannot enforce."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 
 from spark_sink.errors import SchemaError, TableError
+from spark_sink.lake.struct_fields import first_new, lacking_part
 from spark_sink.lake.table_contract import KEYS, DataFile
+
+_DeltaType = ArrayType | MapType | PrimitiveType | StructType | VariantType
 
 _UNENFORCED = ("delta.constraints.", "delta.columnMapping.mode")
 _UNENFORCED_OF_COLUMNS = ("delta.generationExpression", "delta.identity.", "delta.invariants")
 
 
 def fit_schema(name: str, have: pa.Schema, want: pa.Schema) -> list[pa.Field]:
-    """Compare the columns of a batch with those of the table.
+    """Compare the columns of a batch with those of the table, and fields inside structs by their names.
 
     A file with a column of another type makes the whole table unreadable, so the check is strict.
 
@@ -23,24 +28,54 @@ def fit_schema(name: str, have: pa.Schema, want: pa.Schema) -> list[pa.Field]:
         want: columns of the batch.
 
     Returns:
-        Columns that the table lacks.
+        What the table lacks: new columns, and columns of the table with only the fields that are new in them.
 
     Raises:
-        SchemaError: a column has another type, or names differ only in case.
+        SchemaError: a column or a field has another type, or names differ only in case.
     """
     cased = {one.lower(): one for one in have.names}
+    new: list[pa.Field] = []
     for one in want:
         known = cased.get(one.name.lower())
         if known is None:
+            new.append(one)
             continue
         if known != one.name:
             raise SchemaError(f"{name}: column {one.name!r} is called {known!r} in the table")
-        if have.field(known).type != one.type:
-            raise SchemaError(
-                f"{name}: column {one.name!r} is {have.field(known).type} in the table and {one.type} in the query; "
-                "cast it in the query, or write to another table"
-            )
-    return [one for one in want if one.name.lower() not in cased]
+        part = lacking_part(name, one.name, have.field(known).type, one.type)
+        if part is not None:
+            new.append(pa.field(one.name, part))
+    return new
+
+
+def fitting(name: str, have: pa.Schema, want: pa.Schema) -> list[pa.Field]:
+    """Return what `fit_schema` returns, without the columns that it refuses."""
+    new: list[pa.Field] = []
+    for one in want:
+        with contextlib.suppress(SchemaError):
+            new += fit_schema(name, have, pa.schema([one]))
+    return new
+
+
+def refuse_new(name: str, have: pa.Schema, new: Sequence[pa.Field], way_out: str = "") -> None:
+    """Refuse columns and fields that a table lacks, because nothing allows to add them.
+
+    Args:
+        name: name of the table.
+        have: columns of the table.
+        new: from `fit_schema`.
+        way_out: what else the user can do, after the option that adds them.
+
+    Raises:
+        SchemaError: there is one.
+    """
+    if not new:
+        return
+    one = new[0]
+    known = have.field(one.name).type if one.name in have.names else None
+    path, kind = first_new(one.name, known, one.type)
+    what = "column" if known is None else "field"
+    raise SchemaError(f"{name}: the table has no {what} {path!r} ({kind}); option mergeSchema=true adds it{way_out}")
 
 
 def refuse_other_partitioning(uri: str, columns: Sequence[str], files: Sequence[DataFile]) -> None:
@@ -67,6 +102,11 @@ def refuse_unenforced(uri: str, handle: DeltaTable) -> None:
         TableError: there is such a rule.
     """
     for column in handle.schema().fields:
+        if (path := next(_required(column.name, column.type), None)) is not None:
+            raise TableError(
+                f"{uri}: field {path!r} has the rule NOT NULL, which a writer of data files cannot keep; drop it, or "
+                "write to another table"
+            )
         rules = ["NOT NULL"] if not column.nullable and column.name not in KEYS else []
         rules += [name for name in column.metadata if name.startswith(_UNENFORCED_OF_COLUMNS)]
         if rules:
@@ -80,3 +120,18 @@ def refuse_unenforced(uri: str, handle: DeltaTable) -> None:
                 f"{uri}: the table has the property {name}={value}, which a writer of data files cannot keep; "
                 "drop it, or write to another table"
             )
+
+
+def _required(path: str, kind: _DeltaType) -> Iterator[str]:
+    """Yield the paths inside a column that have no null."""
+    inner: list[tuple[str, _DeltaType, bool]] = []
+    if isinstance(kind, StructType):
+        inner = [(one.name, one.type, one.nullable) for one in kind.fields]
+    elif isinstance(kind, ArrayType):
+        inner = [("element", kind.element_type, kind.contains_null)]
+    elif isinstance(kind, MapType):
+        inner = [("key", kind.key_type, True), ("value", kind.value_type, kind.value_contains_null)]
+    for name, one, nullable in inner:
+        if not nullable:
+            yield f"{path}.{name}"
+        yield from _required(f"{path}.{name}", one)

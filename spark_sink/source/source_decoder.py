@@ -71,7 +71,7 @@ def _with_new(columns: pa.Schema, sample: Iterator[bytes | None]) -> pa.Schema:
     from spark_sink.formats.json_evolution import new_columns
 
     rescued = JsonDecoder(columns, "evolve", texts=True).decode(list(sample)).columns[-1]
-    return pa.schema([*columns, *new_columns(rescued.drop_null().to_pylist(), columns)])
+    return pa.unify_schemas([columns, new_columns(rescued.drop_null().to_pylist(), columns)])
 
 
 def _sample(options: SourceOptions) -> Iterator[bytes | None]:

@@ -1,4 +1,4 @@
-"""Adds columns to an Iceberg table, but those that would have the full name of another field.
+"""Adds columns and fields inside structs to an Iceberg table, but those that would have the full name of another field.
 
 Iceberg finds a field by its full name: `a.b` is the field `b` of the struct `a`, and also a column with a dot in its
 name. Spark compares these names without case. A schema with such a pair is not valid, and no engine reads it.
@@ -12,17 +12,19 @@ import pyarrow as pa
 
 from spark_sink.errors import SchemaError, TableError, plain
 from spark_sink.lake.iceberg.clock_order import behind_s
-from spark_sink.lake.iceberg.columns import numbered, refuse_foreign_types
+from spark_sink.lake.iceberg.columns import arrow_columns, numbered, refuse_foreign_types
+from spark_sink.lake.schema_fit import fit_schema, fitting
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 _ATTEMPTS = 5
+_NONE = pa.schema([])
 _log = logging.getLogger("azimuth.sink")
 
 
 def add_columns(name: str, look: "Callable[[], Table | None]", columns: pa.Schema, *, needed: bool) -> None:
-    """Add columns that the table lacks; no error if other writers were faster each time.
+    """Add columns and fields that the table lacks; no error if other writers were faster each time.
 
     Args:
         name: of the table, in messages.
@@ -42,10 +44,10 @@ def add_columns(name: str, look: "Callable[[], Table | None]", columns: pa.Schem
         table = look()
         if table is None:
             return
-        have = {one.name.lower() for one in table.schema().fields}
-        lacking = [one for one in columns if one.name.lower() not in have]
+        have = arrow_columns(table.schema())
+        lacking = (fit_schema if needed else fitting)(name, have, columns)
         partitions = [one.name for spec in table.specs().values() for one in spec.fields]
-        new = _distinct(lacking, [*table.schema().column_names, *partitions])
+        new = _distinct(lacking, [*table.schema().column_names, *partitions], have)
         if needed:
             _refuse_others(name, lacking, new)
         if not new:
@@ -78,19 +80,29 @@ def refuse_ambiguous(name: str, columns: pa.Schema) -> None:
     _refuse_others(name, list(columns), _distinct(columns, ()))
 
 
-def _distinct(columns: Iterable[pa.Field], names: Iterable[str]) -> list[pa.Field]:
-    """Return the columns whose fields, nested ones included, have unique full names."""
+def _distinct(columns: Iterable[pa.Field], names: Iterable[str], have: pa.Schema = _NONE) -> list[pa.Field]:
+    """Return the columns whose fields, nested ones included, have unique full names.
+
+    Args:
+        columns: new ones, and columns of the table with only their new fields.
+        names: full names that are in use.
+        have: columns of the table.
+    """
     taken = {one.lower() for one in names}
     found = []
     for one in columns:
+        known = have.field(one.name) if one.name in have.names else None
+        whole = pa.schema([one]) if known is None else pa.unify_schemas([pa.schema([known]), pa.schema([one])])
         try:
-            own = numbered(pa.schema([one])).column_names
+            own = numbered(whole).column_names
+            before = () if known is None else numbered(pa.schema([known])).column_names
         except ValueError:  # two fields in it have one full name
             continue
         lower = {name.lower() for name in own}
-        if len(lower) == len(own) and taken.isdisjoint(lower):
+        new = lower - {name.lower() for name in before}
+        if len(lower) == len(own) and taken.isdisjoint(new):
             found.append(one)
-            taken |= lower
+            taken |= new
     return found
 
 

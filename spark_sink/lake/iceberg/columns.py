@@ -1,6 +1,6 @@
 """Columns of an Iceberg table as Arrow's, and Arrow columns with the table's field ids."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from spark_sink.lake.table_contract import KEYS
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
-    from pyiceberg.types import NestedField
+    from pyiceberg.types import IcebergType, NestedField
 
 _ID = b"PARQUET:field_id"
 
@@ -69,9 +69,28 @@ def refuse_unwritable(name: str, table: "Table") -> None:
             f"{name}: the table is partitioned by {metadata.spec()}; supported are columns, day and bucket"
         )
     # A record always has its topic, partition and offset.
-    required = [one.name for one in metadata.schema().fields if one.required and one.name not in KEYS]
+    fields = metadata.schema().fields
+    required = [one.name for one in fields if one.required and one.name not in KEYS]
+    required += [path for one in fields for path in _required(one.name, one.field_type)]
     if required:
         raise SchemaError(f"{name}: column {required[0]!r} is required, and rows may have no value; make it optional")
+
+
+def _required(path: str, kind: "IcebergType") -> Iterator[str]:
+    """Yield the paths inside a column that have no null; of a map only its values may be null."""
+    from pyiceberg.types import ListType, MapType, StructType
+
+    inner: Sequence[NestedField] = ()
+    if isinstance(kind, StructType):
+        inner = kind.fields
+    elif isinstance(kind, ListType):
+        inner = [kind.element_field]
+    elif isinstance(kind, MapType):
+        inner = [kind.value_field]
+    for one in inner:
+        if one.required:
+            yield f"{path}.{one.name}"
+        yield from _required(f"{path}.{one.name}", one.field_type)
 
 
 def _kinds(kind: pa.DataType) -> Iterator[pa.DataType]:

@@ -31,7 +31,7 @@ from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.row_offsets import above
-from spark_sink.lake.schema_fit import fit_schema
+from spark_sink.lake.schema_fit import fit_schema, refuse_new
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import Storage
@@ -371,9 +371,7 @@ class IcebergTable:
             return
         self._refuse_nameless([one.name for one in new])
         if not self._settings.merge_schema:
-            raise SchemaError(
-                f"{self.name}: the table has no column {new[0].name!r} ({new[0].type}); option mergeSchema=true adds it"
-            )
+            refuse_new(self.name, have, new)
         add_columns(self.name, self._load, want, needed=True)
         raise ConflictError(f"{self.name}: columns were added, so the table must be looked at again")
 

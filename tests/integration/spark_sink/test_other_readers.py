@@ -29,9 +29,14 @@ FIRST: Final = pa.schema(
         ("offset", pa.int64()),
         ("timestamp", pa.timestamp("us", tz="UTC")),
         ("value", pa.binary()),
+        ("place", pa.struct([("x", pa.int64())])),
+        ("stops", pa.list_(pa.struct([("x", pa.int64())]))),
     ]
 )
-SECOND: Final = FIRST.append(pa.field("gate", pa.string()))
+_STOP: Final = pa.struct([("gate", pa.string()), ("x", pa.int64())])
+SECOND: Final = pa.schema(
+    [*FIRST.remove(6).remove(5), ("place", _STOP), ("stops", pa.list_(_STOP)), ("gate", pa.string())]
+)
 BEGIN: Final = datetime(2026, 1, 31, 23, tzinfo=UTC)
 BATCHES, ROWS, COMPACT_EVERY = 40, 2, 8
 
@@ -73,7 +78,7 @@ def _iceberg(root: Path) -> Lake:
 
 @pytest.fixture(scope="module", params=[_delta, _iceberg], ids=["delta", "iceberg"])
 def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """A table with partitions, compacted again and again; half of its rows are older than its newest column."""
+    """A table with partitions, compacted again and again; half of its rows are older than newer columns."""
     made: Lake = request.param(tmp_path_factory.mktemp("lake"))
     more = {"mergeSchema": "true", "compactEvery": str(COMPACT_EVERY), "kafka.group.id": "g", "checkpointLocation": "c"}
     options = SinkOptions.parse({**made.options, **more})
@@ -98,13 +103,14 @@ def _commit(tables: Tables, options: SinkOptions, number: int) -> None:
 
 
 def _rows() -> list[Row]:
-    """Return the rows as they were produced; those of before the column have null in it."""
-    half = BATCHES * ROWS // 2
-    return [
-        (topic, 0, at, BEGIN + timedelta(hours=at), b"%d" % at, f"g{at}" if at >= half else None)
-        for topic in ("a", "b")
-        for at in range(BATCHES * ROWS)
-    ]
+    """Return the rows as they were produced; those of before the column and the fields have null in them."""
+    return [_row(topic, at) for topic in ("a", "b") for at in range(BATCHES * ROWS)]
+
+
+def _row(topic: str, at: int) -> Row:
+    gate = f"g{at}" if at >= BATCHES * ROWS // 2 else None
+    stop = {"x": at, "gate": gate}
+    return topic, 0, at, BEGIN + timedelta(hours=at), b"%d" % at, stop if at % 3 else None, [stop], gate
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +153,7 @@ def test_spark_reads_each_row_once(lake: Lake, spark: SparkReader) -> None:
     """As a whole, and with a filter on two partition columns."""
     path = lake.options["path"]
     name = path.removeprefix("iceberg://") if path == ADDRESS else f"delta.`{path}`"
-    columns = "topic, partition, offset, timestamp, cast(value as string) as value, gate"
+    columns = "topic, partition, offset, timestamp, cast(value as string) as value, place, stops, gate"
     found = spark.query(
         lake.root / "warehouse",
         f"select {columns} from {name}",  # noqa: S608 -- ours
@@ -155,11 +161,21 @@ def test_spark_reads_each_row_once(lake: Lake, spark: SparkReader) -> None:
     )
     *rows, night = found
     as_produced = [
-        (row["topic"], row["partition"], row["offset"], _time(row["timestamp"]), row["value"].encode(), row.get("gate"))
+        (
+            *(row["topic"], row["partition"], row["offset"], _time(row["timestamp"]), row["value"].encode()),
+            _stop(row.get("place")),
+            [_stop(one) for one in row["stops"]],
+            row.get("gate"),
+        )
         for row in rows
     ]
     assert sorted(as_produced) == sorted(_rows())
     assert night["rows"] == 1
+
+
+def _stop(value: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a struct with its nulls, which Spark's JSON leaves out."""
+    return None if value is None else {"gate": None, **value}
 
 
 def _time(text: str) -> datetime:

@@ -171,6 +171,31 @@ def test_spark_writes_the_rows_that_python_writes(pipeline: Pipeline, format_: s
         assert min(one["min.timestamp"] for one in actions) == pc.min(found.column("timestamp")).as_py()
 
 
+@pytest.mark.parametrize("format_", ["delta-exactly-once", "iceberg-exactly-once"])
+def test_a_new_field_in_a_struct_is_taken_up(pipeline: Pipeline, format_: str) -> None:
+    """By Spark's writer and by the tasks of the sink; a query with fewer fields goes on beside it."""
+    options = {**pipeline.options(format_, "spark"), "mergeSchema": "true"}
+    by_spark, by_tasks = SparkLanding(format_, options), by_python(format_, options)
+    steps: list[tuple[Function, str, str]] = [
+        (by_spark, "named_struct('n', n, 'small', 1)", "array(named_struct('n', n))"),
+        (by_spark, "named_struct('text', text, 'n', n)", "array(named_struct('text', text, 'n', n))"),
+        (by_tasks, "named_struct('n', n)", "array(named_struct('n', n))"),
+        (by_tasks, "named_struct('more', named_struct('n', n), 'n', n)", "array(named_struct('n', n))"),
+    ]
+    for number, (write, pair, pairs) in enumerate(steps):
+        pipeline.fill(range(20 + 2 * number, 22 + 2 * number))
+        columns = ("topic", "partition", "offset", "_quarantine", f"{pair} as pair", f"{pairs} as pairs")
+        pipeline.run(options, write, *columns)
+    found = sorted(plain(sorted_rows(options, format_=format_)), key=lambda row: int(row["pair"]["n"]))
+    for row in found:
+        n = row["pair"]["n"]
+        text = f"é{n}\n" if n in {22, 23} else None
+        more = {"n": n} if n in {26, 27} else None
+        assert row["pair"] == {"n": n, "small": 1 if n < 22 else None, "text": text, "more": more}
+        assert row["pairs"] == [{"n": n, "text": text}]
+    assert [row["pair"]["n"] for row in found] == [21, 22, 23, 24, 25, 26, 27]  # the query leaves out 20
+
+
 @pytest.mark.parametrize(
     "format_", ["delta-exactly-once", pytest.param("iceberg-exactly-once", marks=pytest.mark.matrix)]
 )

@@ -20,6 +20,7 @@ from spark_sink.lake.verification import verify
 from spark_sink.options import topic_decoders
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.sink.row_options import RowOptions
+from spark_sink.source.union_read.stored_tables import open_tables
 from tests.table_kinds import warehouse
 from tests.unit.spark_sink.formats.registered import COUPON, Subject, flight_schema
 from tests.waiting import wait_until
@@ -66,7 +67,13 @@ class _Agent:
         """The table's columns of values, with their types."""
         snapshot = open_table(self.address, "g", self.storage).refresh()
         assert snapshot is not None
-        return {one.name: str(one.type) for one in snapshot.schema if one.name in {"id", "coupon", "gate"}}
+        return {one.name: str(one.type) for one in snapshot.schema if one.name in {"id", "coupon", "gate", "stops"}}
+
+    def values(self, column: str) -> list[Any]:
+        """The values of a column, by offset."""
+        (stored,) = open_tables(self.address, self.storage)
+        rows = [row for batch in stored.rows(["offset", column]) for row in batch.to_pylist()]
+        return [row[column] for row in sorted(rows, key=lambda row: int(row["offset"]))]
 
     def rows(self) -> int:
         """The rows of the table, each record once."""
@@ -109,6 +116,32 @@ def test_a_field_of_a_newer_schema_gets_its_column_without_a_restart(agent: _Age
     agent.write(subject.value(0, {"id": 3}))
     assert agent.columns() == {"id": "int64", "coupon": "int32"}
     assert agent.rows() == agent._at
+
+
+def test_a_field_inside_a_record_is_taken_up_as_a_column_is(agent: _Agent, subject: Subject) -> None:
+    """A record inside a list too; of a writer with the schema before, the field is null or its default."""
+    subject.add(_nested({"name": "x", "type": "long"}))
+    more = {"name": "y", "type": "string", "default": "none"}, {"name": "z", "type": ["null", "int"], "default": None}
+    _write_until(agent, subject.value(1, {"id": 2, "stops": [{"x": 1}]}), "stops")
+    assert "struct<x: int64>" in agent.columns()["stops"]
+    subject.add(_nested({"name": "x", "type": "long"}, *more))
+
+    def is_there() -> bool:
+        agent.write(subject.value(2, {"id": 3, "stops": [{"x": 2, "y": "b", "z": 7}]}))
+        return "z" in agent.columns()["stops"]
+
+    wait_until(is_there, 30, "the fields")
+    agent.write(subject.value(1, {"id": 4, "stops": [{"x": 3}]}))
+    assert "struct<x: int64, y: string, z: int32>" in agent.columns()["stops"]
+    assert agent.rows() == agent._at
+    found = agent.values("stops")
+    assert found[-2:] == [[{"x": 2, "y": "b", "z": 7}], [{"x": 3, "y": "none", "z": None}]]
+    assert [{"x": 1, "y": None, "z": None}] in found
+
+
+def _nested(*fields: Mapping[str, object]) -> dict[str, Any]:
+    items = {"type": "record", "name": "Stop", "fields": [*fields]}
+    return flight_schema({"name": "stops", "type": {"type": "array", "items": items}, "default": []})
 
 
 def test_a_registry_that_never_answers_stops_no_agent(agent: _Agent, subject: Subject) -> None:

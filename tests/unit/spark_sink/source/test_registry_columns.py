@@ -103,6 +103,25 @@ def test_a_field_of_a_newer_schema_gets_its_column_without_a_restart(
     assert _columns(table) == {"id": "int64", "coupon": "int32", "_rescued": "string"}
 
 
+def test_a_field_inside_a_record_is_taken_up_without_a_restart(
+    log: Log, subject: Subject, table: dict[str, str], tmp_path: Path
+) -> None:
+    """In tables of both formats; records of writers with the schema before go on."""
+
+    def coupon(*names: str) -> dict[str, object]:
+        fields = [{"name": name, "type": ["null", "int"], "default": None} for name in names]
+        return {"name": "coupon", "type": {"type": "record", "name": "Coupon", "fields": fields}, "default": {}}
+
+    subject.add(flight_schema(coupon("a")))
+    query = _Query(tmp_path, table)
+    query.batch(log.add("t", 0, subject.value(1, {"id": 1, "coupon": {"a": 1}})))
+    assert _columns(table)["coupon"] == "struct<a: int32>"
+    subject.add(flight_schema(coupon("b", "a")))
+    values = subject.value(2, {"id": 2, "coupon": {"a": 2, "b": 3}}), subject.value(1, {"id": 3, "coupon": {"a": 4}})
+    query.batch(log.add("t", 0, *values))
+    assert _columns(table) == {"id": "int64", "coupon": "struct<a: int32, b: int32>", "_rescued": "string"}
+
+
 def test_a_registry_that_is_down_or_changes_a_column_stops_no_query(
     log: Log, subject: Subject, table: dict[str, str], tmp_path: Path
 ) -> None:

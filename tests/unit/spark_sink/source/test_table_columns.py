@@ -169,6 +169,24 @@ def test_a_new_field_gets_a_column_that_all_agents_take_up_with_their_next_batch
     assert rows == [(0, None, rescued), (0, "x", None), (1, None, rescued), (1, "x", None)]
 
 
+def test_a_new_member_of_an_object_gets_a_field_of_its_struct(log: Log, start: StartAgent, tmp_path: Path) -> None:
+    """Also in lists; the batch that shows it keeps it in `_rescued`."""
+    evolve = {"unknownFields": "evolve", "mergeSchema": "true"}
+    old, new = b'{"p": {"x": 1}, "l": [{"x": 1}]}', b'{"p": {"y": 2}, "l": [null, {"x": 1, "z": "t", "X": 5}]}'
+    one, two = start("one", [old], **evolve), start("two", [old], **evolve)
+    one.batch(log.add("t", 0, old))
+    one.batch(log.add("t", 0, new))
+    two.batch(log.add("t", 1, old, new))
+    rows = [(row["p"], row["l"], row[COLUMN]) for row in _rows(tmp_path / "table")]
+    before = ({"x": 1, "y": None}, [{"x": 1, "z": None}], None)
+    assert rows == [
+        before,
+        ({"x": None, "y": None}, [None, {"x": 1, "z": None}], '{"p":{"y":2},"l":[null,{"z":"t","X":5}]}'),
+        before,
+        ({"x": None, "y": 2}, [None, {"x": 1, "z": "t"}], '{"l":[null,{"X":5}]}'),
+    ]
+
+
 def test_a_field_that_agents_saw_with_other_types_stops_neither(log: Log, start: StartAgent, tmp_path: Path) -> None:
     """The first column decides; a value that does not fit is quarantined with its reason."""
     evolve = {"unknownFields": "evolve", "mergeSchema": "true"}

@@ -4,11 +4,12 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from spark_sink.errors import SchemaError, TableError
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.parquet_landing import Landing
+from spark_sink.lake.parquet_landing import Landing, normal_schema
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
@@ -69,6 +70,31 @@ def test_columns_are_named_once_and_at_least_one(tmp_path: Path, monkeypatch: py
     assert sum(batch.num_rows for batch in found.stored()) == 3
     with pytest.raises(SchemaError, match="'columns' names no column"):
         open_union(f"{tmp_path}/z", "localhost:9", columns=[])
+
+
+def test_tables_with_other_fields_inside_a_column_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each topic has its table, and a field that is new in one of them may come later in the other."""
+    monkeypatch.setattr(union_reader, "find_unread", lambda *_: Unread(ranges=[], identities={}, labels={}))
+    monkeypatch.setattr(Union, "unread", lambda _: iter(()))
+    for topic, fields in (("a", {"x": 1, "y": "a"}), ("b", {"z": 0.5, "x": 2})):
+        key = {"topic": topic, "partition": 0, "offset": 0}
+        rows = pa.Table.from_pylist([{**key, "s": fields, "l": [fields], "m": [fields]}])
+        kind = pa.map_(pa.string(), rows.schema.field("s").type)
+        rows = rows.set_column(5, pa.field("m", kind), pa.array([[("k", fields)]], kind))
+        schema = normal_schema(rows.schema.set(1, pa.field("partition", pa.int32())))
+        landing = Landing(filesystem(str(tmp_path / topic), make=True), schema)
+        landing.write(rows.to_batches()[0])
+        batch = Batch(offset=Offset.of([Range(topic, 0, 0, 1)]), files=landing.close(), schema=schema)
+        commit(DeltaLakeTable(str(tmp_path / topic), "g"), batch)
+    found = open_union(f"{tmp_path}/{{topic}}", "localhost:9")
+    one, two = {"x": 1, "y": "a", "z": None}, {"x": 2, "y": None, "z": 0.5}
+    expected = [{"s": value, "l": [value], "m": [("k", value)]} for value in (one, two)]
+    stored = [row for batch in found.stored() for row in batch.select(["s", "l", "m"]).to_pylist()]
+    assert stored == expected
+    with query(found, "SELECT s, l, m FROM records ORDER BY topic") as rows:
+        assert rows.read_all().to_pylist() == expected
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"no Parquet")], ids=["gone", "damaged"])
