@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.errors import SchemaError, TableError
+from spark_sink.errors import OptionError, SchemaError, TableError
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
@@ -69,6 +69,13 @@ def test_columns_are_named_once_and_at_least_one(tmp_path: Path, monkeypatch: py
     assert sum(batch.num_rows for batch in found.stored()) == 3
     with pytest.raises(SchemaError, match="'columns' names no column"):
         open_union(f"{tmp_path}/z", "localhost:9", columns=[])
+
+
+def test_an_end_of_the_logs_cannot_be_asked_for(tmp_path: Path) -> None:
+    """It was passed over, and the result had more records than were asked for."""
+    _write(tmp_path / "z", 0, 3)
+    with pytest.raises(OptionError, match=r"'endingoffsets' is for batch reads .*; a union ends where the logs end"):
+        open_union(f"{tmp_path}/z", "localhost:9", options={"endingOffsets": '{"z": {"0": 5}}'})
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"no Parquet")], ids=["gone", "damaged"])
