@@ -152,7 +152,8 @@ class IcebergTable:
             answered(self.name, lambda: repeat_lost_races(make))
         except Exception as error:  # each catalog has its own errors
             if not self._exists():
-                raise TableError(f"{self.name}: the table cannot be created: {_said(error)}") from error
+                said = "a view has this name" if _is_view(catalog, path) else _said(error)
+                raise TableError(f"{self.name}: the table cannot be created: {said}") from error
 
     def landing(self, schema: pa.Schema) -> IcebergLanding:
         """Return the writer of a task's rows; a missing table is created, and missing columns are added if allowed.
@@ -416,6 +417,13 @@ def _make_namespace(catalog: "Catalog", path: tuple[str, ...]) -> None:
     except Exception:
         if not catalog.namespace_exists(path):
             raise
+
+
+def _is_view(catalog: "Catalog", path: tuple[str, ...]) -> bool:
+    try:
+        return catalog.view_exists(path)
+    except Exception:  # noqa: BLE001 -- few catalogs have views, and the caller has an error to report
+        return False
 
 
 def _version(table: "Table") -> int:
