@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from assignors import MembershipError
-from spark_sink.errors import FetchError, JoinError
+from spark_sink.errors import FetchError, JoinError, OptionError
 from spark_sink.kafka.client_property_names import kafka_python_config, librdkafka_config
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -35,6 +35,9 @@ class PartitionOffsets:
     * Answers leave out a partition without a leader (one is being elected, or the topic was just deleted).
     * Ends depend on the isolation level: with read_committed (librdkafka's default) they are before any open
       transaction.
+
+    Raises:
+        OptionError: librdkafka refuses a client property.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -44,7 +47,11 @@ class PartitionOffsets:
             for key, value in librdkafka_config(options.kafka).items()
             if key not in {"group.id", "isolation.level"}
         }
-        self._admin = AdminClient(self._librdkafka)
+        try:
+            self._admin = AdminClient(self._librdkafka)
+        except KafkaException as error:
+            said = error.args[0].str().strip()
+            raise OptionError(f"a client property (kafka.*) is refused: {said}") from error
         self._logs: LogOffsets | None = None
         self._ahead: Thread | None = None
 

@@ -11,7 +11,7 @@ from spark_sink.errors import OptionError
 from spark_sink.options.batch_limits import BatchLimits, batch_limits
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.options.starting_offsets import OffsetRule, ending, starting, topic_ids
-from spark_sink.options.texts import choice, flag, fraction, json_value, number
+from spark_sink.options.texts import MOST_MS, choice, flag, fraction, json_value, number
 from spark_sink.options.value_format import FORMATS, REGISTRY, ValueFormat, value_format
 
 _KAFKA = "kafka."
@@ -173,7 +173,8 @@ class SourceOptions:
             if not kafka.get(name):
                 raise OptionError(f"kafka-group needs the option 'kafka.{name}'")
         for name in ("session.timeout.ms", "max.poll.interval.ms"):
-            number(given, _KAFKA + name, None)
+            number(given, _KAFKA + name, None, most=MOST_MS)
+        choice(given, "kafka.isolation.level", ("read_committed", "read_uncommitted"))
         _check_protocol(given)
         topics, pattern = _subscription(given)
         landing = _landing(given.get("landing"))
@@ -210,7 +211,7 @@ class SourceOptions:
             timestamp_type=_timestamp_type(given),
             left_out=left_out(given),
             record_batches=flag(given, "fetchRecordBatches", default=True),
-            poll_timeout_s=(number(given, "kafkaConsumer.pollTimeoutMs", 120_000) or 120_000) / 1000,
+            poll_timeout_s=(number(given, "kafkaConsumer.pollTimeoutMs", 120_000, most=MOST_MS) or 120_000) / 1000,
             value=value_format(given, topics, landing),
             telemetry=given.get("telemetry") or None,
             holding=given.get("holding") or None,

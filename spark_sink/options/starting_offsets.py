@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
-from spark_sink.options.texts import choice, json_value, number
+from spark_sink.options.texts import MOST, choice, json_value, number
 from spark_sink.ranges.batch_offset import TopicPartition
 
 EARLIEST, LATEST = -2, -1
@@ -104,7 +104,7 @@ def offsets_by_partition(value: object, name: str, least: int) -> dict[TopicPart
         least: the lowest number that is valid.
 
     Raises:
-        OptionError: it has another form, or a number is too low.
+        OptionError: it has another form, or a number is too low or too high.
     """
     try:
         found = {
@@ -117,6 +117,9 @@ def offsets_by_partition(value: object, name: str, least: int) -> dict[TopicPart
     wrong = [key for key, number in found.items() if number < least]
     if wrong:
         raise OptionError(f"option {name!r}: {wrong[0].topic}/{wrong[0].partition} is below {least}")
+    wrong = [key for key, number in found.items() if number > MOST]
+    if wrong:
+        raise OptionError(f"option {name!r}: {wrong[0].topic}/{wrong[0].partition} is above {MOST}")
     return found
 
 

@@ -12,14 +12,17 @@ from spark_sink.errors import OptionError
 
 Word = TypeVar("Word", bound=str)
 
+MOST = 2**63 - 1  # Kafka's offsets and times
+MOST_MS = 2**31 - 1  # Kafka's timeouts
+
 _AMOUNT = re.compile(r"(\d+)([a-z]*)")
 _SECONDS = {"": 1e-3, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _BYTES = {name + end: 1024**power for name, power in _POWERS.items() for end in ("", "b")} | {"": 1}
 
 
-def number(given: Mapping[str, str], name: str, default: int | None, least: int = 1) -> int | None:
-    """Read a whole number of `least` or more.
+def number(given: Mapping[str, str], name: str, default: int | None, least: int = 1, most: int = MOST) -> int | None:
+    """Read a whole number from `least` to `most`.
 
     Raises:
         OptionError: it is something else.
@@ -33,6 +36,8 @@ def number(given: Mapping[str, str], name: str, default: int | None, least: int 
         value = least - 1
     if value < least:
         raise OptionError(f"option {name!r}: {text!r}, need a whole number of {least} or more")
+    if value > most:
+        raise OptionError(f"option {name!r}: {text!r}, need a whole number of {most} or less")
     return value
 
 

@@ -22,6 +22,7 @@ from spark_sink.sink.range_write import RangeWrite
 ATTEMPTS = 100
 _FAILURES = 3
 _PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.5
+_FAILURE_PAUSE_S = 1.0  # the catalog or the store failed, and may have recovered after this time
 
 Copies = dict[tuple[str, tuple[int, ...]], DataFile | None]
 """Copies of files without the rows that the table has, by path and lowest offsets."""
@@ -158,9 +159,11 @@ def swapped(
     except TableError as error:
         # After a failure the commit may have succeeded: the next read shows it.
         failed.append(error)
-        if sum(not isinstance(one, ConflictError) for one in failed) >= _FAILURES:
+        failures = sum(not isinstance(one, ConflictError) for one in failed)
+        if failures >= _FAILURES:
             raise
-        sleep(_pause_s(len(failed) - 1))
+        lost = isinstance(error, ConflictError)
+        sleep(_pause_s(len(failed) - 1) if lost else _FAILURE_PAUSE_S * 2 ** (failures - 1))
         return False
     return True
 

@@ -1,6 +1,7 @@
 """Iceberg tables that implement `table_contract`. pyiceberg is imported at the first use of a table.
 
 * `catalogs`: addresses of tables, and the catalogs that hold them.
+* `repeated_requests`: requests to a catalog that are repeated for some seconds.
 * `rest_answers`: a REST catalog that must answer in time.
 * `hive_metastore`: Hive's catalog, with a compare and swap by the metastore.
 * `iceberg_table`: the table with compare and swap.

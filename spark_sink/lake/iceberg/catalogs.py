@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from spark_sink.errors import OptionError, TableError, plain
+from spark_sink.lake.iceberg.repeated_requests import answered
 from spark_sink.lake.table_storage import (
     CATALOG,
     CLUSTER,
@@ -120,7 +121,7 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
     properties = _with_defaults(dict(given))
     hint = _DRIVERS if properties.get("uri", "").startswith(_NO_DRIVER) else ""
     try:
-        return repeat_lost_races(lambda: load_catalog(name, **properties))
+        return answered(f"catalog {name!r}", lambda: repeat_lost_races(lambda: load_catalog(name, **properties)))
     except (ImportError, NotInstalledError) as error:
         # pyiceberg's own sentence names SQLAlchemy for every driver of a database.
         raise OptionError(f"catalog {name!r}: a package is missing: {plain(error.__cause__ or error)}{hint}") from error

@@ -24,6 +24,7 @@ from spark_sink.lake.iceberg.data_entries import entry, location, partition_of, 
 from spark_sink.lake.iceberg.gone_files import began_ms, exists, with_files
 from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
 from spark_sink.lake.iceberg.partition_terms import check_terms, spec_of, terms_of
+from spark_sink.lake.iceberg.repeated_requests import answered
 from spark_sink.lake.iceberg.rollback_detection import NOTE, refuse_lost_positions, refuse_other_past, refuse_recreated
 from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
@@ -143,16 +144,16 @@ class IcebergTable:
         path = self._identifier.path
         try:
             for end in range(1, len(path)):
-                _make_namespace(catalog, path[:end])
+                answered(self.name, partial(_make_namespace, catalog, path[:end]))
             properties = {**PROPERTIES, **self._settings.properties}
             columns = numbered(schema)
             spec = spec_of(self._settings.terms, columns)
-            repeat_lost_races(
-                lambda: catalog.create_table_if_not_exists(path, columns, None, spec, properties=properties)
-            )
+            make = partial(catalog.create_table_if_not_exists, path, columns, None, spec, properties=properties)
+            answered(self.name, lambda: repeat_lost_races(make))
         except Exception as error:  # each catalog has its own errors
             if not self._exists():
-                raise TableError(f"{self.name}: the table cannot be created: {_said(error)}") from error
+                said = "a view has this name" if _is_view(catalog, path) else _said(error)
+                raise TableError(f"{self.name}: the table cannot be created: {said}") from error
 
     def landing(self, schema: pa.Schema) -> IcebergLanding:
         """Return the writer of a task's rows; a missing table is created, and missing columns are added if allowed.
@@ -321,9 +322,9 @@ class IcebergTable:
                 if is_absent(self._storage):  # a look creates no catalog
                     return None
                 catalog = open_catalog(self._identifier.catalog, self._storage)
-                self._take(catalog.load_table(self._identifier.path))
+                self._take(self._asked(catalog))
             else:
-                now = self._table.catalog.load_table(self._identifier.path)
+                now = self._asked(self._table.catalog)
                 refuse_recreated(self.name, self._table, now)
                 self._table.metadata, self._table.metadata_location = now.metadata, now.metadata_location
                 # A REST catalog may vend credentials that expire.
@@ -341,6 +342,9 @@ class IcebergTable:
         except Exception as error:  # each catalog has its own errors
             raise TableError(f"{self.name}: the table cannot be read: {_said(error)}") from error
         return self._table
+
+    def _asked(self, catalog: "Catalog") -> "Table":
+        return answered(self.name, lambda: catalog.load_table(self._identifier.path))
 
     def _take(self, table: "Table") -> None:
         refuse_unwritable(self.name, table)
@@ -411,6 +415,13 @@ def _make_namespace(catalog: "Catalog", path: tuple[str, ...]) -> None:
     except Exception:
         if not catalog.namespace_exists(path):
             raise
+
+
+def _is_view(catalog: "Catalog", path: tuple[str, ...]) -> bool:
+    try:
+        return catalog.view_exists(path)
+    except Exception:  # noqa: BLE001 -- few catalogs have views, and the caller has an error to report
+        return False
 
 
 def _version(table: "Table") -> int:

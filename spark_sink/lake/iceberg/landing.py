@@ -15,19 +15,27 @@ from spark_sink.lake.table_contract import DataFile
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-_DATA = "data"
+_DATA, _DATA_PATH = "data", "write.data.path"
 
 
 def folder_of(table: "Table") -> str:
-    """Return the full address of the folder of the table's data files."""
-    return f"{table.location().rstrip('/')}/{_DATA}"
+    """Return the full address of the folder of the table's data files.
+
+    Raises:
+        TableError: the table's property for it is no full address, which readers elsewhere would look for in their own
+            folder.
+    """
+    given = table.properties.get(_DATA_PATH, "")
+    if given and "://" not in given and not given.startswith("/"):
+        raise TableError(f"{'.'.join(table.name())}: its property {_DATA_PATH} is {given!r}, need a full address")
+    return given.rstrip("/") or f"{table.location().rstrip('/')}/{_DATA}"
 
 
 def files_of(table: "Table") -> pa_fs.FileSystem:
     """Return a file system rooted at the folder of the table's data files.
 
     Raises:
-        TableError: the table's files are not accessed by Arrow.
+        TableError: the table's files are not accessed by Arrow, or their folder has no full address.
     """
     from pyiceberg.io.pyarrow import PyArrowFileIO
 

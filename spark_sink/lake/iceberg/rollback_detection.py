@@ -24,9 +24,11 @@ def refuse_recreated(name: str, before: "Table", now: "Table") -> None:
         TableError: it is another table.
     """
     if before.metadata.table_uuid != now.metadata.table_uuid:
+        # The tasks of a batch create a missing table, because their files need its field ids.
+        empty = " The new one is empty: if the former table was renamed, drop the new one and rename the former back."
         raise TableError(
             f"{name}: the table was deleted and recreated while the query ran; nothing was written to the new one. "
-            "Start the query again with a new checkpoint"
+            f"Start the query again with a new checkpoint.{'' if now.metadata.snapshots else empty}"
         )
 
 

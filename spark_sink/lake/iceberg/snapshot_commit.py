@@ -62,7 +62,10 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
     name_any_day()
     updates: tuple[TableUpdate, ...]
     transaction = ReadTransaction(table)
-    producer = _producer(transaction, prepared)
+    try:
+        producer = _producer(transaction, prepared)
+    except ValueError as error:  # it reads the table's properties
+        raise TableError(f"{'.'.join(table.name())}: nothing was written: {plain(error)}") from error
     producer._snapshot_id = snapshot  # noqa: SLF001 -- the positions in the properties name this snapshot
     for one in prepared.removed:
         producer.delete_data_file(one)

@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import plain
@@ -45,7 +46,7 @@ def expire(table: "Table", keep: int, every: int) -> bool:
     try:
         least, age_ms = _retention(metadata)
     except ValueError as error:
-        _log.warning("%s: snapshots do not expire: a property is not a number: %s", ".".join(table.name()), error)
+        _warn_once(str(metadata.table_uuid), ".".join(table.name()), str(error))
         return False
     kept = max(half, least)
     if len(metadata.snapshots) <= kept + every - half:
@@ -84,6 +85,12 @@ def _retention(metadata: "TableMetadata") -> tuple[int, int]:
     if main is not None:
         least, age_ms = max(least, main.min_snapshots_to_keep or 0), max(age_ms, main.max_snapshot_age_ms or 0)
     return least, age_ms
+
+
+@lru_cache(maxsize=256)
+def _warn_once(_table_uuid: str, name: str, said: str) -> None:
+    """Log it at the first of a table's commits, each of which would."""
+    _log.warning("%s: snapshots do not expire: a property is not a number: %s", name, said)
 
 
 def _delete(table: "Table", path: str) -> None:

@@ -11,6 +11,7 @@ from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
 from spark_sink.lake.iceberg.data_entries import location
+from spark_sink.lake.iceberg.repeated_requests import answered
 from spark_sink.lake.iceberg.rollback_detection import refuse_lost_positions, refuse_other_past
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode
 from spark_sink.lake.table_storage import Storage
@@ -144,7 +145,7 @@ def open_stored(address: str, storage: Storage, *, rolled_back: bool = False) ->
         return None
     catalog = open_catalog(found.catalog, storage)
     try:
-        table = catalog.load_table(found.path)
+        table = answered(found.name, lambda: catalog.load_table(found.path))
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
     except Exception as error:  # each catalog has its own errors

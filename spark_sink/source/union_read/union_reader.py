@@ -135,6 +135,8 @@ def _source_options(
 ) -> SourceOptions:
     properties = {"bootstrap.servers": kafka} if isinstance(kafka, str) else kafka
     texts = {name.lower(): text for name, text in given.items()}
+    if bounded := next((name for name in texts if name.startswith("ending")), None):
+        raise OptionError(f"option {bounded!r} is for batch reads (spark.read); a union ends where the logs end")
     if "headers" in schema.names:
         texts.setdefault("includeheaders", "true")
     if TIMESTAMP_TYPE in schema.names and texts.get("valueformat", "raw").lower() == "raw":

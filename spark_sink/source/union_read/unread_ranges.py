@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
@@ -99,7 +99,7 @@ def find_unread(
         own = {
             key: positions[at] for key in keys if (at := TopicPartition(labels[key.topic], key.partition)) in positions
         }
-        ends = _ends(logs, keys, own)
+        ends = _ends(logs, keys, own, options)
         fresh = keys - own.keys()
         beginnings = logs.beginnings(fresh)
         if unknown := sorted(fresh - beginnings.keys()):
@@ -158,11 +158,15 @@ def _labels(
 
 
 def _ends(
-    logs: PartitionOffsets, keys: Collection[TopicPartition], positions: Mapping[TopicPartition, int]
+    logs: PartitionOffsets,
+    keys: Collection[TopicPartition],
+    positions: Mapping[TopicPartition, int],
+    options: SourceOptions,
 ) -> dict[TopicPartition, int]:
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         ends = logs.ends(keys)
+        ends |= _hidden({key: positions[key] for key, end in ends.items() if end < positions.get(key, 0)}, options)
         missing = sorted(key for key in keys if key not in ends)
         short = any(end < positions.get(key, 0) for key, end in ends.items())
         if not missing and not short:
@@ -177,3 +181,17 @@ def _ends(
             f"({len(missing)} partitions): has it a leader?"
         )
     return ends
+
+
+def _hidden(positions: Mapping[TopicPartition, int], options: SourceOptions) -> dict[TopicPartition, int]:
+    """Return the positions in their logs that an open transaction hides from readers of committed records.
+
+    The agents have read uncommitted records, so the transaction is in the table as far as it was read. Nothing after it
+    can be read before its end.
+    """
+    if not positions:
+        return {}
+    uncommitted = replace(options, kafka={**options.kafka, "isolation.level": "read_uncommitted"})
+    with _offsets(uncommitted) as logs:
+        ends = logs.ends(positions)
+    return {key: at for key, at in positions.items() if at <= ends.get(key, -1)}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from assignors import MembershipError
-from spark_sink.errors import FetchError
+from spark_sink.errors import FetchError, OptionError
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -35,6 +35,23 @@ def test_a_pattern_selects_no_internal_topic_of_kafka(monkeypatch: pytest.Monkey
 def test_a_name_selects_its_topic_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """An internal topic, too: the group assigns it then."""
     assert _selected(monkeypatch, subscribe="a,__consumer_offsets,absent") == {"a", "__consumer_offsets"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("kafka.nonsense", "1", 'No such configuration property: "nonsense"'),
+        ("kafka.fetch.max.bytes", "x", 'Invalid value for configuration property "fetch.max.bytes"'),
+        ("kafka.security.protocol", "tls", 'Invalid value "tls" for configuration property "security.protocol"'),
+    ],
+)
+def test_a_client_property_that_librdkafka_refuses_is_one_sentence(name: str, value: str, says: str) -> None:
+    """It ended with librdkafka's own error, which no caller of a batch read or a union expects."""
+    options = SourceOptions.parse(
+        {"kafka.bootstrap.servers": "localhost:9", "subscribe": "t", name: value}, stream=False
+    )
+    with pytest.raises(OptionError, match=f"^a client property .* is refused: {says}$"):
+        PartitionOffsets(options)
 
 
 class Logs:

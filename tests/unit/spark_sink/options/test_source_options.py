@@ -115,6 +115,12 @@ def test_starting_offsets(text: str, mark: int, offsets: dict[TopicPartition, in
         ({"valueFormat": "avro", "schema.registry.url": "http://x"}, "on several topics needs.*'valueSubject'"),
         ({"valueFormat": "json", "landing": '{"path": "t"}'}, "only where 'landing' holds the option 'columns'"),
         ({"kafka.session.timeout.ms": "soon"}, "kafka.session.timeout.ms.*'soon'"),
+        ({"kafka.isolation.level": "read-committed"}, "isolation.level.*'read-committed', need one of read_committed"),
+        ({"kafka.isolation.level": ""}, "isolation.level.*'', need one of read_committed, read_uncommitted"),
+        ({"startingTimestamp": str(2**63)}, f"startingTimestamp.*{2**63}', need a whole number of {2**63 - 1} or less"),
+        ({"startingOffsets": f'{{"a": {{"0": {2**63}}}}}'}, f"startingOffsets.*a/0 is above {2**63 - 1}"),
+        ({"startingOffsetsByTimestamp": f'{{"a": {{"0": {2**63}}}}}'}, f"a/0 is above {2**63 - 1}"),
+        ({"kafkaConsumer.pollTimeoutMs": str(2**31)}, f"pollTimeoutMs.*{2**31}', need a whole number of {2**31 - 1}"),
     ],
 )
 def test_what_has_no_meaning_is_refused(options: dict[str, str], words: str) -> None:

@@ -124,6 +124,24 @@ def test_a_table_that_is_never_free_is_said_so() -> None:
     assert len(pauses) == ATTEMPTS
 
 
+def test_a_store_that_fails_is_given_time_to_recover() -> None:
+    """Three attempts in a tenth of a second would be one attempt: a proxy answers 503 for some seconds."""
+    attempts: list[int] = []
+
+    class Away(MemoryTable):
+        def swap(self, snapshot: Snapshot, change: Change) -> None:
+            del snapshot, change
+            attempts.append(1)
+            raise TableError("503")
+
+    batch = Batch(offset=Offset.of([Range("a", 0, 0, 5)]), files=[], schema=SCHEMA)
+    pauses: list[float] = []
+    with pytest.raises(TableError, match="503"):
+        commit(Away(MemoryStore()), batch, sleep=pauses.append)
+    assert len(attempts) == 3
+    assert pauses == [1.0, 2.0]
+
+
 class _Interrupted(MemoryTable):
     """A handle with events between the read and the swap, whose swap may report a false error."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from spark_sink.errors import TableError
-from spark_sink.lake.iceberg import hive_metastore
+from spark_sink.lake.iceberg import hive_metastore, repeated_requests
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 
 
@@ -14,6 +14,7 @@ from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Address of a server that answers nothing, for clients that wait for a moment only."""
     monkeypatch.setattr(hive_metastore, "ANSWER_S", 0.2)
+    monkeypatch.setattr(repeated_requests, "PATIENCE_S", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"thrift://127.0.0.1:{server.getsockname()[1]}"
 

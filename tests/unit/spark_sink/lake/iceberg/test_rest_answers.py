@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from spark_sink.errors import TableError
-from spark_sink.lake.iceberg import rest_answers
+from spark_sink.lake.iceberg import repeated_requests, rest_answers
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.table_storage import Storage
@@ -49,6 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
 def catalog(monkeypatch: pytest.MonkeyPatch) -> Iterator[_SilentCatalog]:
     """A catalog that answers nothing, and clients that wait for it for a moment only."""
     monkeypatch.setattr(rest_answers, "ANSWER_S", 0.2)
+    monkeypatch.setattr(repeated_requests, "PATIENCE_S", 0.0)
     with _SilentCatalog() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_sink.errors import SchemaError, TableError
+from spark_sink.errors import OptionError, SchemaError, TableError
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing, normal_schema
 from spark_sink.lake.table_storage import filesystem
@@ -95,6 +95,13 @@ def test_tables_with_other_fields_inside_a_column_are_read_together(
     assert stored == expected
     with query(found, "SELECT s, l, m FROM records ORDER BY topic") as rows:
         assert rows.read_all().to_pylist() == expected
+
+
+def test_an_end_of_the_logs_cannot_be_asked_for(tmp_path: Path) -> None:
+    """It was passed over, and the result had more records than were asked for."""
+    _write(tmp_path / "z", 0, 3)
+    with pytest.raises(OptionError, match=r"'endingoffsets' is for batch reads .*; a union ends where the logs end"):
+        open_union(f"{tmp_path}/z", "localhost:9", options={"endingOffsets": '{"z": {"0": 5}}'})
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"no Parquet")], ids=["gone", "damaged"])

@@ -64,6 +64,35 @@ class _Logs:
         return dict.fromkeys(keys, 0)
 
 
+@pytest.mark.parametrize(("position", "begins"), [(3, 3), (4, None), (9, None)])
+def test_a_table_may_have_come_into_a_transaction_that_is_still_open(
+    position: int, begins: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents that read uncommitted records do; the error said that the topic was recreated."""
+    options = SourceOptions.parse({"kafka.bootstrap.servers": "h:9", "subscribe": "x"}, stream=False)
+
+    class Open(_Logs):
+        """A transaction is open from offset 4 on; whoever reads uncommitted records comes to offset 9."""
+
+        def __init__(self, isolation: str | None) -> None:
+            super().__init__({})
+            self._end = 9 if isolation == "read_uncommitted" else 4
+
+        def ends(self, keys: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+            return dict.fromkeys(keys, self._end)
+
+    @contextlib.contextmanager
+    def logs(asked: SourceOptions) -> Iterator[_Logs]:
+        yield Open(asked.kafka.get("isolation.level"))
+
+    monkeypatch.setattr(unread_ranges, "_offsets", logs)
+    monkeypatch.setattr(unread_ranges, "_PATIENCE_S", 0.0)
+    found = find_unread(options, {TopicPartition("x", 0): position}, {}).ranges
+    assert found == [*([] if begins is None else [Range("x", 0, begins, 4)]), Range("x", 1, 0, 4)]
+    with pytest.raises(DataLossError, match="come to offset 10, and the log ends at 4"):
+        find_unread(options, {TopicPartition("x", 0): 10}, {})
+
+
 @pytest.mark.parametrize("now", ["c/first", "c/a+b/c", "c/third", None])
 def test_a_recreated_topic_of_a_fleet_has_another_name_in_the_table(
     now: str | None, monkeypatch: pytest.MonkeyPatch
