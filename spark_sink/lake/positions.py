@@ -150,7 +150,8 @@ def positions(
         storage_options: options of the object store, with deltalake's names, and of the catalog, with pyiceberg's names
             after `catalog.`.
         partitions: those whose positions are needed, others may be missing; None for all. Only the tables of their
-            topics are read, and of a Delta log the newest commits, if these have all of them: usually two requests.
+            topics are read, and of a Delta log the newest commits, if these have all of them. Usually an object store
+            gets three requests: a listing, the size of the newest commit and its content.
 
     Returns:
         The next offset by (topic, partition); empty if the table does not exist. Tables are read concurrently.

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, KafkaGroupSource, warm_processes
-from tests.benchmarks.spark_report import peer_jars
+from tests.benchmarks.spark_peer_jars import delta_jars, peer_jars
 
 # pyspark leaves sockets open and uses what Python has deprecated.
 MARKS = [
@@ -21,7 +21,7 @@ MARKS = [
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
-    """Open a session with an agent's heap, our source and sinks, and the peer's jars if they are available."""
+    """Open a session with an agent's heap, our source and sinks, and the jars of the peers if they are available."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with warm_processes():
         yield from _session()
@@ -30,7 +30,7 @@ def session() -> Iterator[SparkSession]:
 def _session() -> Iterator[SparkSession]:
     config: dict[str, bool | float | int | str | None] = {
         "spark.driver.memory": "768m",
-        "spark.jars": ",".join(map(str, peer_jars())),
+        "spark.jars": ",".join(map(str, [*peer_jars(), *delta_jars()])),
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_sink.demo.cluster import Cluster
-from tests.benchmarks.spark_report import peer_jars, save
+from tests.benchmarks.spark_peer_jars import peer_jars
+from tests.benchmarks.spark_report import save
 from tests.benchmarks.spark_session import MARKS
 from tests.benchmarks.spark_topics import Records, delete, flights, make, one_large_topic
 

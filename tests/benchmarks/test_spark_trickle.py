@@ -24,7 +24,8 @@ import pytest
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.demo.cluster import Cluster
 from tests.benchmarks.spark_freshness import Commits
-from tests.benchmarks.spark_report import peer_jars, save
+from tests.benchmarks.spark_peer_jars import peer_jars
+from tests.benchmarks.spark_report import save
 from tests.benchmarks.spark_session import MARKS
 from tests.benchmarks.spark_topics import delete, flights, make
 from tests.benchmarks.spark_trickle import Memory, Trickle, batches

@@ -52,7 +52,7 @@ def test_positions_follow_the_table(tmp_path: Path) -> None:
 
 
 def test_only_the_tables_of_gained_topics_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rebalance moves few topics, and each request to an object store takes long: two a table, and one a commit."""
+    """A rebalance moves few topics, and each request to an object store takes long: a listing, and one commit."""
     handles = [_table(tmp_path / name) for topic in range(10) for name in (f"t{topic}", f"t{topic}_quarantine")]
     for number, handle in enumerate(handles[::2]):
         _advance(handle, {f"g/t{number}/0": number})
