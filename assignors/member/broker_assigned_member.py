@@ -93,31 +93,31 @@ class BrokerAssignedMember:
         waits_for_rights: bool = False,
         reports_empty: bool = False,
     ) -> None:
-        self._group = str(config["group.id"])
-        self._topics = list(topics)
-        self._assignor = config.get("group.remote.assignor")
-        self._max_poll_s = milliseconds(config.get("max.poll.interval.ms"), _MAX_POLL_MS) / 1000
-        self._on_revoked = on_revoked
-        self._on_lost = on_lost or on_revoked
-        self._awake = awake
-        self._on_error = on_error
-        self._waits_for_rights = waits_for_rights
-        self._cell = OwnershipCell(on_change)
-        self._ended = threading.Event()
-        self._calls = ThreadCalls()
-        self._joined_at: float | None = None
+        self.__group = str(config["group.id"])
+        self.__topics = list(topics)
+        self.__assignor = config.get("group.remote.assignor")
+        self.__max_poll_s = milliseconds(config.get("max.poll.interval.ms"), _MAX_POLL_MS) / 1000
+        self.__on_revoked = on_revoked
+        self.__on_lost = on_lost or on_revoked
+        self.__awake = awake
+        self.__on_error = on_error
+        self.__waits_for_rights = waits_for_rights
+        self.__cell = OwnershipCell(on_change)
+        self.__ended = threading.Event()
+        self.__calls = ThreadCalls()
+        self.__joined_at: float | None = None
         try:
-            self._consumer = Consumer({**config, **_NO_FETCHING, "error_cb": self._see_error})
+            self.__consumer = Consumer({**config, **_NO_FETCHING, "error_cb": self.__see_error})
         except (KafkaException, TypeError, ValueError) as error:
-            raise membership_error(error, self._group, self._topics, self._assignor) from error
-        self._metadata: bytes = self._consumer.consumer_group_metadata()  # also before the first heartbeat
-        self._offsets = BrokerAssignedOffsets(self._consumer, self._cell, self._group)
-        self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
-        self._served = ServedCallbacks(self._callbacks, self._calls)
-        self._announced = AnnouncedPartitions(
-            self._callbacks, on_assigned=on_assigned, on_lost=self._on_lost, reports_empty=reports_empty
+            raise membership_error(error, self.__group, self.__topics, self.__assignor) from error
+        self.__metadata: bytes = self.__consumer.consumer_group_metadata()  # also before the first heartbeat
+        self.__offsets = BrokerAssignedOffsets(self.__consumer, self.__cell, self.__group)
+        self.__callbacks = CallbackThread(f"group-callbacks-{self.__group}")
+        self.__served = ServedCallbacks(self.__callbacks, self.__calls)
+        self.__announced = AnnouncedPartitions(
+            self.__callbacks, on_assigned=on_assigned, on_lost=self.__on_lost, reports_empty=reports_empty
         )
-        self._thread = threading.Thread(target=self._run, name=f"group-member-{self._group}", daemon=True)
+        self.__thread = threading.Thread(target=self.__run, name=f"group-member-{self.__group}", daemon=True)
 
     def start(self, timeout_s: float = 30.0) -> Self:
         """Connect, and join in the background. A second call has no effect.
@@ -125,18 +125,18 @@ class BrokerAssignedMember:
         Raises:
             MembershipError: no broker answered in time, or the subscription is invalid.
         """
-        if self._thread.ident is not None:
+        if self.__thread.ident is not None:
             return self
         try:
-            wait_for_broker(self._consumer, timeout_s)
-            self._consumer.subscribe(
-                self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            wait_for_broker(self.__consumer, timeout_s)
+            self.__consumer.subscribe(
+                self.__topics, on_assign=self.__assigned, on_revoke=self.__revoked, on_lost=self.__lost
             )
         except KafkaException as error:
-            self._consumer.close()
-            self._callbacks.end()
-            raise membership_error(error, self._group, self._topics, self._assignor) from error
-        self._thread.start()
+            self.__consumer.close()
+            self.__callbacks.end()
+            raise membership_error(error, self.__group, self.__topics, self.__assignor) from error
+        self.__thread.start()
         return self
 
     def close(self) -> None:
@@ -149,32 +149,32 @@ class BrokerAssignedMember:
             MembershipError: called in a callback, for which it would wait; or the coordinator does not answer, and a
                 callback has not returned for max.poll.interval.ms.
         """
-        if self._callbacks.here() or threading.current_thread() is self._thread:
+        if self.__callbacks.here() or threading.current_thread() is self.__thread:
             raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
-        self._ended.set()
-        if self._thread.is_alive():
-            self._join_thread()
-        elif self._thread.ident is None:  # not started
-            self._consumer.close()
-            self._callbacks.end()
+        self.__ended.set()
+        if self.__thread.is_alive():
+            self.__join_thread()
+        elif self.__thread.ident is None:  # not started
+            self.__consumer.close()
+            self.__callbacks.end()
 
-    def _join_thread(self) -> None:
+    def __join_thread(self) -> None:
         """Wait for the thread's end; without brokers librdkafka can keep it for minutes, in a commit or in its close().
 
         The thread is then left alone, and ends when librdkafka returns.
         """
         until = time.monotonic() + _CLOSING_S
-        while self._thread.is_alive():
-            self._thread.join(_STEP_S)
-            if time.monotonic() > until and self._served.idle_s > _LEAVING_S:
-                log.warning("group %r: the coordinator does not answer; not waiting for the member's end", self._group)
-                self._cell.change(lambda now: now.outside())
+        while self.__thread.is_alive():
+            self.__thread.join(_STEP_S)
+            if time.monotonic() > until and self.__served.idle_s > _LEAVING_S:
+                log.warning("group %r: the coordinator does not answer; not waiting for the member's end", self.__group)
+                self.__cell.change(lambda now: now.outside())
                 returned = threading.Event()
-                self._announced.abandon(returned.set)
-                limit_s = self._max_poll_s + _LEAVING_S  # the group does not wait longer for a callback
+                self.__announced.abandon(returned.set)
+                limit_s = self.__max_poll_s + _LEAVING_S  # the group does not wait longer for a callback
                 if not returned.wait(limit_s):
                     raise MembershipError(
-                        f"group {self._group!r}: a callback has not returned for {limit_s:g} s, and close() does not "
+                        f"group {self.__group!r}: a callback has not returned for {limit_s:g} s, and close() does not "
                         "wait longer: the member has left the group, or its session expires"
                     )
                 return
@@ -188,22 +188,22 @@ class BrokerAssignedMember:
     @property
     def ends(self) -> bool:
         """Whether it closes or has failed: it need not answer requests for offsets any more."""
-        return self._ended.is_set() or self._cell.failed is not None
+        return self.__ended.is_set() or self.__cell.failed is not None
 
     @property
     def fatal(self) -> bool:
         """Whether a new member would fail, too: missing rights, wrong settings, or a newer member with its id."""
-        error = self._cell.failed
+        error = self.__cell.failed
         return isinstance(error, KafkaException) and is_fatal(error.args[0])
 
     @property
     def failed(self) -> BaseException | None:
         """The error that ended the membership, None while it continues."""
-        return self._cell.failed
+        return self.__cell.failed
 
     def ownership(self) -> Ownership:
         """Return the current ownership; never waits."""
-        return self._cell.value
+        return self.__cell.value
 
     def wait_joined(self, timeout_s: float) -> Ownership:
         """Wait until the broker has assigned partitions, or has none for this member.
@@ -211,10 +211,10 @@ class BrokerAssignedMember:
         Raises:
             MembershipError: the broker has not answered in time, or the membership ended.
         """
-        found = self._cell.wait(lambda now: now.joined, timeout_s)
+        found = self.__cell.wait(lambda now: now.joined, timeout_s)
         if found is None:
-            self._raise_failed()
-            raise MembershipError(f"group {self._group!r}: not joined after {timeout_s:g} s")
+            self.__raise_failed()
+            raise MembershipError(f"group {self.__group!r}: not joined after {timeout_s:g} s")
         return found
 
     def commit(self, offsets: Mapping[TopicPartition, Offset], timeout_s: float = 10.0) -> None:
@@ -225,9 +225,9 @@ class BrokerAssignedMember:
             FencedError: the group continued without this member.
             MembershipError: the coordinator did not answer in time, or refused.
         """
-        self._raise_failed()
+        self.__raise_failed()
         if offsets:
-            self._ask(lambda: self._offsets.commit(offsets), timeout_s)
+            self.__ask(lambda: self.__offsets.commit(offsets), timeout_s)
 
     def committed(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
         """Return the group's committed offsets, without partitions that have none.
@@ -247,160 +247,160 @@ class BrokerAssignedMember:
         self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
     ) -> list[KafkaPartition]:
         """Like `committed`, in the order of the partitions, each with its own error."""
-        self._raise_failed()
+        self.__raise_failed()
         asked = list(partitions)
-        if self._ended.is_set():  # while it closes, librdkafka lets each request for offsets time out
-            raise MembershipError(f"no offsets of group {self._group!r}: its member closes") from TimeoutError()
-        return self._ask(lambda: self._offsets.committed(asked, timeout_s), timeout_s + _STEP_S)
+        if self.__ended.is_set():  # while it closes, librdkafka lets each request for offsets time out
+            raise MembershipError(f"no offsets of group {self.__group!r}: its member closes") from TimeoutError()
+        return self.__ask(lambda: self.__offsets.committed(asked, timeout_s), timeout_s + _STEP_S)
 
     def group_metadata(self) -> bytes:
         """Return the argument of `Producer.send_offsets_to_transaction`, with the current epoch and member id."""
-        self._raise_failed()
-        return self._metadata
+        self.__raise_failed()
+        return self.__metadata
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials for all later connections."""
-        self._ask(lambda: self._consumer.set_sasl_credentials(username, password), _STEP_S * 10)
+        self.__ask(lambda: self.__consumer.set_sasl_credentials(username, password), _STEP_S * 10)
 
-    def _run(self) -> None:
+    def __run(self) -> None:
         try:
-            self._steps()
+            self.__steps()
         except Exception as error:
-            log.exception("group %r: the membership ends", self._group)
-            self._cell.fail(error)
+            log.exception("group %r: the membership ends", self.__group)
+            self.__cell.fail(error)
         finally:
             try:
-                self._consumer.close()  # calls on_revoked
+                self.__consumer.close()  # calls on_revoked
             except (KafkaException, RuntimeError) as error:
-                log.warning("group %r: the member left with an error: %s", self._group, error)
-            self._cell.change(lambda now: now.outside())
-            self._calls.end()
-            self._announced.end()  # librdkafka's close() may not have revoked all
+                log.warning("group %r: the member left with an error: %s", self.__group, error)
+            self.__cell.change(lambda now: now.outside())
+            self.__calls.end()
+            self.__announced.end()  # librdkafka's close() may not have revoked all
 
-    def _steps(self) -> None:
+    def __steps(self) -> None:
         polled_at = time.monotonic()
-        while not self._ended.is_set():
-            self._calls.serve()
-            if self._awake():
-                late = time.monotonic() - polled_at > self._max_poll_s
-                left = self._step()
+        while not self.__ended.is_set():
+            self.__calls.serve()
+            if self.__awake():
+                late = time.monotonic() - polled_at > self.__max_poll_s
+                left = self.__step()
                 polled_at = time.monotonic()
-                if late and not left and (kept := _keys(self._consumer.assignment())):
-                    self._announce(kept)
+                if late and not left and (kept := _keys(self.__consumer.assignment())):
+                    self.__announce(kept)
                 continue
-            self._ended.wait(_STEP_S)
-            if time.monotonic() - polled_at > self._max_poll_s:
-                self._oversleep()
+            self.__ended.wait(_STEP_S)
+            if time.monotonic() - polled_at > self.__max_poll_s:
+                self.__oversleep()
 
-    def _oversleep(self) -> None:
+    def __oversleep(self) -> None:
         """Give up all partitions: librdkafka is leaving the group, and reports it in the next poll at the latest.
 
         If that poll came before librdkafka left, it still has them, and they are announced again.
         """
-        self._cell.change(lambda now: now.outside())
-        self._announced.lose()
+        self.__cell.change(lambda now: now.outside())
+        self.__announced.lose()
 
-    def _announce(self, keys: frozenset[TopicPartition]) -> None:
-        epoch = self._epoch()
-        self._announced.add(keys, lambda new: self._cell.change(lambda now: now.plus(new, epoch)))
+    def __announce(self, keys: frozenset[TopicPartition]) -> None:
+        epoch = self.__epoch()
+        self.__announced.add(keys, lambda new: self.__cell.change(lambda now: now.plus(new, epoch)))
 
-    def _step(self) -> bool:
+    def __step(self) -> bool:
         """Poll once; return whether librdkafka has left the group, because the last poll was too long ago."""
         try:
-            message = self._consumer.poll(_STEP_S)
+            message = self.__consumer.poll(_STEP_S)
         except KafkaException as refused:
-            self._end(refused)
+            self.__end(refused)
             return False
         except Exception:  # a callback of the program: it counts as returned
-            log.exception("group %r: a callback failed", self._group)
+            log.exception("group %r: a callback failed", self.__group)
             return False
         error = None if message is None else message.error()
         if message is not None and error is not None:
-            self._see_error(error)
+            self.__see_error(error)
             if message.topic() is not None or is_of_group(error):
-                self._on_error(message)
-        if self._cell.failed is None:
-            self._see_epoch()
+                self.__on_error(message)
+        if self.__cell.failed is None:
+            self.__see_epoch()
         return error is not None and error.code() == KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 -- librdkafka's own code
 
-    def _see_error(self, error: KafkaError) -> None:
-        log.debug("group %r: %s", self._group, error)
-        if self._waits_for_rights and is_missing_right(error):
+    def __see_error(self, error: KafkaError) -> None:
+        log.debug("group %r: %s", self.__group, error)
+        if self.__waits_for_rights and is_missing_right(error):
             return
         cause = broker_error(error)
         if error.fatal() or is_fatal(error) or is_fatal(cause):
-            self._end(KafkaException(cause))
+            self.__end(KafkaException(cause))
 
-    def _see_epoch(self) -> None:
+    def __see_epoch(self) -> None:
         """Take over the epoch and the member id, which change without a callback."""
-        epoch = self._epoch()
+        epoch = self.__epoch()
         if epoch <= 0:  # epoch 0 is a request to join
-            self._joined_at = None
+            self.__joined_at = None
             return
         now = time.monotonic()
-        self._joined_at = self._joined_at or now
-        owned = self._cell.value
-        joined = bool(owned.joined or owned.partitions or now - self._joined_at > _SETTLED_S)
+        self.__joined_at = self.__joined_at or now
+        owned = self.__cell.value
+        joined = bool(owned.joined or owned.partitions or now - self.__joined_at > _SETTLED_S)
         if (owned.generation, owned.joined) != (epoch, joined):
-            member_id = str(self._consumer.memberid() or "")
-            self._cell.change(lambda was: was.standing(generation=epoch, member_id=member_id, joined=joined))
+            member_id = str(self.__consumer.memberid() or "")
+            self.__cell.change(lambda was: was.standing(generation=epoch, member_id=member_id, joined=joined))
 
-    def _epoch(self) -> int:
-        self._metadata = self._consumer.consumer_group_metadata()
-        _, epoch = _METADATA_HEAD.unpack_from(self._metadata)
+    def __epoch(self) -> int:
+        self.__metadata = self.__consumer.consumer_group_metadata()
+        _, epoch = _METADATA_HEAD.unpack_from(self.__metadata)
         return int(epoch)
 
-    def _assigned(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+    def __assigned(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         keys = _keys(partitions)
         # A number as the offset, so that librdkafka asks for none.
         consumer.incremental_assign([KafkaPartition(*key, 0) for key in keys])
         consumer.pause([KafkaPartition(*key) for key in keys])
-        self._see_epoch()  # the program may ask for the member's id in on_assigned
-        self._announce(keys)
+        self.__see_epoch()  # the program may ask for the member's id in on_assigned
+        self.__announce(keys)
 
-    def _revoked(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        keys = self._announced.take(_keys(partitions))
-        self._call(self._on_revoked, keys)
+    def __revoked(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        keys = self.__announced.take(_keys(partitions))
+        self.__call(self.__on_revoked, keys)
         # Unlike in the classic protocol, no join follows: the other partitions stay as they are.
-        self._cell.change(
+        self.__cell.change(
             lambda now: now.minus(keys).standing(generation=now.generation, member_id=now.member_id, joined=now.joined)
         )
         consumer.incremental_unassign(partitions)
 
-    def _lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        keys = self._announced.take(_keys(partitions))
-        self._joined_at = None
-        self._cell.change(lambda now: now.outside())
-        self._call(self._on_lost, keys)
+    def __lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        keys = self.__announced.take(_keys(partitions))
+        self.__joined_at = None
+        self.__cell.change(lambda now: now.outside())
+        self.__call(self.__on_lost, keys)
         consumer.incremental_unassign(partitions)
 
-    def _call(self, callback: Callback | None, keys: frozenset[TopicPartition]) -> None:
+    def __call(self, callback: Callback | None, keys: frozenset[TopicPartition]) -> None:
         """Call a callback, and serve requests while it runs: the program may commit the partitions that it loses."""
         if callback is not None and keys:
-            self._served.call(callback, keys)
+            self.__served.call(callback, keys)
 
-    def _ask(self, call: Callable[[], T], timeout_s: float) -> T:
+    def __ask(self, call: Callable[[], T], timeout_s: float) -> T:
         def checked() -> T:
             try:
                 return call()
             except RuntimeError as error:
-                raise MembershipError(f"no member of group {self._group!r}: it is closed") from error
+                raise MembershipError(f"no member of group {self.__group!r}: it is closed") from error
 
-        return self._calls.ask(checked, timeout_s)
+        return self.__calls.ask(checked, timeout_s)
 
-    def _end(self, error: KafkaException) -> None:
-        if self._cell.failed is not None:
+    def __end(self, error: KafkaException) -> None:
+        if self.__cell.failed is not None:
             return
         if is_taken_id(error.args[0]):
-            self._on_error(taken_id_message())
-            self._ended.wait(_REFUSED_S)
-        self._cell.fail(error)
-        self._ended.set()
-        self._announced.lose()
+            self.__on_error(taken_id_message())
+            self.__ended.wait(_REFUSED_S)
+        self.__cell.fail(error)
+        self.__ended.set()
+        self.__announced.lose()
 
-    def _raise_failed(self) -> None:
-        if (error := self._cell.failed) is not None:
-            raise membership_error(error, self._group, self._topics, self._assignor) from error
+    def __raise_failed(self) -> None:
+        if (error := self.__cell.failed) is not None:
+            raise membership_error(error, self.__group, self.__topics, self.__assignor) from error
 
 
 def _keys(partitions: Iterable[KafkaPartition]) -> frozenset[TopicPartition]:

@@ -23,7 +23,7 @@ class _WithOptions(AZAwareProducer):
     """`AZAwareProducer` behind the constructor of `SerializingProducer`, which passes on only the configuration."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        options: dict[str, Any] = self.__dict__.pop("_options")
+        options: dict[str, Any] = self.__dict__.pop("_kafka_azimuth_options")
         super().__init__(config, **options)
 
 
@@ -59,7 +59,7 @@ class AZAwareSerializingProducer(SerializingProducer[Any, Any], _WithOptions):  
         given = [one for one in (config, conf) if one is not None]
         if len(given) != 1:
             raise TypeError(f"{type(self).__name__}() takes one configuration: config or conf")
-        self._options = options
+        object.__setattr__(self, "_kafka_azimuth_options", options)
         super().__init__(dict(given[0]))
 
 
@@ -81,10 +81,9 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
     def __init__(self, config: Mapping[str, Any], **options: Any) -> None:  # noqa: ANN401 - of `AZAwareAIOProducer`
         if built := [name for name in _SERIALIZERS if f"{name}.builder" in config]:
             raise ValueError(f"{built[0]}.builder: await its build first, and give the serializer as {built[0]}")
-        self._serializers: tuple[Serializer | None, ...] = tuple(config.get(name) for name in _SERIALIZERS)
-        self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._calls = 0
         super().__init__({name: value for name, value in config.items() if name not in _SERIALIZERS}, **options)
+        calls = _SerializingCalls(*(config.get(name) for name in _SERIALIZERS))
+        self._kafka_azimuth_serializing = self._kafka_azimuth.earlier = calls
 
     async def produce(  # type: ignore[override]  # noqa: PLR0913, PLR0917 -- the arguments of `SerializingProducer`
         self,
@@ -111,14 +110,46 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
         kwargs |= {"partition": partition} if partition != -1 else {}
         kwargs |= {"timestamp": timestamp} if timestamp != 0 else {}
         kwargs |= {"headers": headers} if headers is not None else {}
+        return await self._kafka_azimuth_serializing.produce(super().produce, topic, key, value, kwargs)
+
+
+class _SerializingCalls:
+    """The calls of `produce` of one producer, which serialize and send the records of a topic in call order.
+
+    Args:
+        key_serializer: None for keys that are sent as they are.
+        value_serializer: None for values that are sent as they are.
+    """
+
+    def __init__(self, key_serializer: Serializer | None, value_serializer: Serializer | None) -> None:
+        self._key_serializer = key_serializer
+        self._value_serializer = value_serializer
+        self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._calls = 0
+
+    @property
+    def calls(self) -> int:
+        """The number of calls whose records the base class does not have yet."""
+        return self._calls
+
+    async def produce(
+        self,
+        send: Callable[..., Awaitable["asyncio.Future[Any]"]],
+        topic: str,
+        key: Any,  # noqa: ANN401 - what the serializer takes
+        value: Any,  # noqa: ANN401 - as key
+        more: dict[str, Any],
+    ) -> "asyncio.Future[Any]":
+        """Serialize a record, and send it by the base class's `produce`."""
         self._calls += 1
         try:
-            return await self._produce_in_order(topic, key, value, kwargs)
+            return await self._produce_in_order(send, topic, key, value, more)
         finally:
             self._calls -= 1
 
     async def _produce_in_order(
         self,
+        send: Callable[..., Awaitable["asyncio.Future[Any]"]],
         topic: str,
         key: Any,  # noqa: ANN401 - what the serializer takes
         value: Any,  # noqa: ANN401 - as key
@@ -126,15 +157,13 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
     ) -> "asyncio.Future[Any]":
         async with self._order[topic]:
             context = SerializationContext(topic, MessageField.KEY, more.get("headers"))
-            key = await _serialized(self._serializers[0], key, context, KeySerializationError)
+            key = await _serialized(self._key_serializer, key, context, KeySerializationError)
             context.field = MessageField.VALUE
-            value = await _serialized(self._serializers[1], value, context, ValueSerializationError)
-            return await super().produce(topic, value, key, **more)
+            value = await _serialized(self._value_serializer, value, context, ValueSerializationError)
+            return await send(topic, value, key, **more)
 
-    def _waiting_calls(self) -> int:
-        return self._calls
-
-    async def _hand_over(self) -> None:
+    async def hand_over(self) -> None:
+        """Wait until the base class has the records of all calls so far."""
         for lock in list(self._order.values()):
             async with lock:  # as in the base class; each call keeps it until its record is handed over
                 pass
