@@ -180,6 +180,7 @@ class ConsumerParts:
             self.ahead.interrupt()
             if self.closing is None:
                 self.program.hold(consumer)
+                self.callbacks.hold()
                 self.membership.call_program_with(self.program.call)
                 self._commit_timeout.begin_closing()
                 self.closing = PendingSteps(
@@ -190,6 +191,7 @@ class ConsumerParts:
                         self.fetching.close,
                         self.fetching.callbacks.raise_caught,
                         self._dropped.detach,
+                        self.callbacks.let_go,
                         self.program.let_go,
                     ]
                 )
