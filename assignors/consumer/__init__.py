@@ -1,8 +1,8 @@
 """`GroupConsumer`: a `GroupMember` for membership, librdkafka for fetching.
 
-* `group_consumer`: `GroupConsumer`; `partition_calls` and `broker_queries` are its other methods; `record_steps`: the
-  steps of `poll` and `consume`; `quick_step`: the most common step of `consume`,
-  `quick_step_compiled` in C if there was a compiler at the build, `quick_step_interpreted` if not.
+* `group_consumer`: `GroupConsumer`; `partition_calls` and `broker_queries` are its other methods; `consumer_parts`:
+  what all of them use, in one object; `record_steps`: the steps of `poll` and `consume`; `quick_step`: the most common
+  step of `consume`, `quick_step_compiled` in C if there was a compiler at the build, `quick_step_interpreted` if not.
 * `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `cancelled_reads`: the records of a
   call whose task is cancelled.
 * `split_configuration`: one configuration split for both clients.

@@ -14,6 +14,7 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from assignors.clients.received_traffic import ReceivedTraffic
 from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.consumer_errors import ArgumentError
+from assignors.consumer.consumer_parts import ConsumerParts
 from assignors.consumer.group_consumer import GroupConsumer
 
 _LOOK_S: Final = 0.05  # seconds between two checks: inside a callback that began in between, this call need not wait
@@ -65,18 +66,17 @@ class AIOGroupConsumer(AIOConsumer):
         callbacks.wrap_conf_callback(loop, config, "on_commit")
         for name, wrapped in config.items():
             if wrapped is not consumer_conf[name] and callable(wrapped):
-                config[name] = self._letting_in(wrapped)
-        self._group_consumer = GroupConsumer(config, assignors=assignors, member=member)
-        consumer: Any = self._group_consumer
+                config[name] = _letting_in(self, wrapped)
+        consumer: Any = GroupConsumer(config, assignors=assignors, member=member)
         self._consumer = consumer  # has all methods of the base class's consumer
+        self._kafka_azimuth = _AwaitedCalls(consumer._kafka_azimuth)  # noqa: SLF001 -- of this package's class
         self._closed = False
         self._owns_executor = executor is None
         self.executor = executor or ThreadPoolExecutor(max_workers, "group-consumer")
-        self._unsettled: set[AwaitedTake] = set()
 
     async def poll(self, timeout: float = -1) -> Message | None:  # noqa: ASYNC109 -- as confluent-kafka has it
         """Return one record, or an error as a message; None if there is none in time (-1: no limit)."""
-        found = await self._take(1, timeout)
+        found = await _take(self, 1, timeout)
         return found[0] if found else None
 
     async def consume(
@@ -85,16 +85,15 @@ class AIOGroupConsumer(AIOConsumer):
         timeout: float = -1,  # noqa: ASYNC109 -- as confluent-kafka has it
     ) -> list[Message]:
         """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
-        return await self._take(num_messages, timeout)
+        return await _take(self, num_messages, timeout)
 
     async def close(self) -> None:
         """Leave the group, and end; errors as those of `GroupConsumer.close`, refused in a callback as there."""
         try:
-            await self._call(self._group_consumer.close)
+            await self._call(self._consumer.close)
         finally:
             # The base class ends the pool after a refusal, too: it would wait for the callback that waits for it.
-            closing = self._group_consumer._closing  # noqa: SLF001 -- as below
-            if closing is not None and not closing:
+            if self._kafka_azimuth.parts.closed:
                 self._closed = True
                 if self._owns_executor:
                     # A callback that closes the consumer runs in a thread of the pool: it must not wait for itself.
@@ -102,54 +101,78 @@ class AIOGroupConsumer(AIOConsumer):
                     await asyncio.get_running_loop().run_in_executor(None, self.executor.shutdown, wait)
 
     def _wrap_callback(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:  # noqa: ANN401 -- as the base class
-        return self._letting_in(super()._wrap_callback(*args, **kwargs))
-
-    def _letting_in(self, callback: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function of a thread that calls this one, and lets the calls that it makes enter the gate."""
-        consumer = weakref.ref(self)  # a dropped consumer ends
-
-        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- any callback's
-            if (now := consumer()) is None:
-                return callback(*args, **kwargs)
-            gate = now._group_consumer._gate  # noqa: SLF001 -- as below
-            del now
-            with gate.callback():
-                return callback(*args, **kwargs)
-
-        return call
+        return _letting_in(self, super()._wrap_callback(*args, **kwargs))
 
     async def traffic(self) -> ReceivedTraffic:
         """Return what was received so far, as `GroupConsumer.traffic`."""
-        found: ReceivedTraffic = await self._call(self._group_consumer.traffic)
+        found: ReceivedTraffic = await self._call(self._kafka_azimuth.parts.received.traffic)
         return found
 
-    async def _take(self, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as confluent-kafka has it
-        while True:
-            found = await self._take_once(most, timeout)
-            # A concurrent seek or revocation may have dropped all records of a call without a limit.
-            if found or timeout >= 0 or not most:
-                return found
-
-    async def _take_once(self, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as confluent-kafka has it
-        take = self._group_consumer._awaited_take(most, timeout)  # noqa: SLF001 -- made for this class
-        try:
-            await self._call(take.run)
-        except Exception:
-            raise  # of the call itself, which has returned its records
-        except BaseException:  # cancelled
-            self._unsettled.add(take)
-            take.give_up()
-            raise
-        return take.hand_over()
-
     async def _call(self, blocking_task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- any call's
+        await self._kafka_azimuth.settle()
+        return await super()._call(blocking_task, *args, **kwargs)
+
+
+class _AwaitedCalls:
+    """The calls that were cancelled, whose records go back to the consumer before the next call.
+
+    Args:
+        parts: of the consumer whose calls are awaited.
+    """
+
+    def __init__(self, parts: ConsumerParts) -> None:
+        self.parts = parts
+        self._unsettled: set[AwaitedTake] = set()
+
+    def give_up(self, take: AwaitedTake) -> None:
+        """End a cancelled call."""
+        self._unsettled.add(take)
+        take.give_up()
+
+    async def settle(self) -> None:
+        """Wait until the records of the cancelled calls are back."""
         while waits_for := self._to_be_settled():
             await asyncio.wait([asyncio.wrap_future(one.settled) for one in waits_for], timeout=_LOOK_S)
             self._unsettled = {one for one in self._unsettled if not one.settled.done()}
-        return await super()._call(blocking_task, *args, **kwargs)
 
     def _to_be_settled(self) -> list[AwaitedTake]:
         """The cancelled calls before this one; in a callback those of the callback, because others may wait for it."""
         identity, lock = callbacks.ReentryContext.current_id(), callbacks.ReentryContext.current_lock()
-        inside = identity and self._group_consumer._gate.runs_callback(identity)  # noqa: SLF001 -- as above
+        inside = identity and self.parts.gate.runs_callback(identity)
         return [one for one in self._unsettled if not inside or one.made_in is lock]
+
+
+def _letting_in(owner: AIOGroupConsumer, callback: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of a thread that calls this one, and lets the calls that it makes enter the gate."""
+    consumer = weakref.ref(owner)  # a dropped consumer ends
+
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- any callback's
+        if (now := consumer()) is None:
+            return callback(*args, **kwargs)
+        gate = now._kafka_azimuth.parts.gate  # noqa: SLF001 -- of this module's class
+        del now
+        with gate.callback():
+            return callback(*args, **kwargs)
+
+    return call
+
+
+async def _take(consumer: AIOGroupConsumer, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as above
+    while True:
+        found = await _take_once(consumer, most, timeout)
+        # A concurrent seek or revocation may have dropped all records of a call without a limit.
+        if found or timeout >= 0 or not most:
+            return found
+
+
+async def _take_once(consumer: AIOGroupConsumer, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as above
+    calls = consumer._kafka_azimuth  # noqa: SLF001 -- as above
+    take = calls.parts.awaited_take(most, timeout)
+    try:
+        await consumer._call(take.run)  # noqa: SLF001 -- as above
+    except Exception:
+        raise  # of the call itself, which has returned its records
+    except BaseException:  # cancelled
+        calls.give_up(take)
+        raise
+    return take.hand_over()

@@ -12,12 +12,8 @@ from assignors.clients.log_offsets import OffsetWithMetadata
 from assignors.consumer.background_calls import call_apart
 from assignors.consumer.consumed_offsets import checked, key_of, with_offsets
 from assignors.consumer.consumer_errors import consumer_error
-from assignors.consumer.fetching import Fetching
+from assignors.consumer.consumer_parts import ConsumerParts
 from assignors.consumer.manual_assignment import ManualAssignment
-from assignors.consumer.one_thread_at_a_time import CallGate
-from assignors.consumer.rebalance_handling import Membership
-from assignors.consumer.received_bytes import ReceivedBytes
-from assignors.consumer.split_configuration import Configuration
 from assignors.errors import MembershipError
 from assignors.member.broker_assigned_member import BrokerAssignedMember
 from assignors.member.broker_assigned_offsets import committed_by_partition, with_metadata
@@ -33,27 +29,22 @@ _GROUP_METADATA: Final = b"CGMDv2:"
 class BrokerQueries:
     """The queries of confluent_kafka.Consumer, with its arguments; librdkafka's own answers raise its errors."""
 
-    _config: Configuration
-    _fetching: Fetching
-    _gate: CallGate
-    _membership: Membership
-    _received: ReceivedBytes
-
-    def _check_usable(self) -> None:
-        raise NotImplementedError
+    _kafka_azimuth: ConsumerParts
 
     def assignment(self) -> list[KafkaPartition]:
         """Return the partitions that are read, with the offsets that `assign` gave; OFFSET_STORED without one."""
-        self._check_usable()
-        assigned = self._membership.partitions.assigned(by_hand=self._membership.by_hand)
+        parts = self._kafka_azimuth
+        parts.check_usable()
+        assigned = parts.membership.partitions.assigned(by_hand=parts.membership.by_hand)
         return [KafkaPartition(*key, assigned[key]) for key in sorted(assigned)]
 
     def position(self, partitions: Iterable[KafkaPartition]) -> list[KafkaPartition]:
         """Return the offset after the last delivered record; OFFSET_INVALID before one, also after a later seek."""
-        self._check_usable()
+        parts = self._kafka_azimuth
+        parts.check_usable()
         asked = checked(partitions)
-        with self._gate.turn():
-            found = self._fetching.reached_offsets()
+        with parts.gate.turn():
+            found = parts.fetching.reached_offsets()
         return with_offsets(asked, found)
 
     def committed(self, partitions: Iterable[KafkaPartition], timeout: float = -1) -> list[KafkaPartition]:
@@ -62,11 +53,12 @@ class BrokerQueries:
         Raises:
             ConsumerError: the coordinator did not answer in time (-1: 20 s).
         """
-        self._check_usable()
+        parts = self._kafka_azimuth
+        parts.check_usable()
         wanted = checked(partitions)
-        member = self._membership.member
+        member = parts.membership.member
         if member is None or isinstance(member, ManualAssignment):
-            client: Any = self._fetching.client
+            client: Any = parts.fetching.client
             outside: list[KafkaPartition] = client.committed(wanted, timeout=timeout)
             return outside
         keys = [key_of(one) for one in wanted]
@@ -77,62 +69,47 @@ class BrokerQueries:
                 and (answers := _by_partition(member, keys, timeout_s)) is not None
             ):
                 return answers
-            found = self._offsets_of_group(member, keys, timeout_s)
+            found = _offsets_of_group(parts, member, keys, timeout_s)
         except MembershipError as error:
             raise consumer_error(error) from error
         return with_offsets([KafkaPartition(*key) for key in keys], found)
 
-    def _offsets_of_group(
-        self, member: GroupMember | BrokerAssignedMember, keys: list[TopicPartition], timeout_s: float
-    ) -> dict[TopicPartition, OffsetWithMetadata]:
-        """Ask through the membership; where it closes or has failed, without it."""
-        until = time.monotonic() + timeout_s
-        if not member.ends:
-            try:
-                return call_apart(partial(member.committed_with_metadata, keys, timeout_s))
-            except (MembershipError, RuntimeError):  # RuntimeError: kafka-python's client was closed meanwhile
-                if not member.ends:
-                    raise
-        try:
-            left_s = max(_LEAST_S, until - time.monotonic())
-            return with_metadata(committed_by_partition(self._fetching.client, keys, left_s))
-        except RuntimeError:  # another thread has closed the client
-            self._check_usable()
-            raise
-
     def ownership(self) -> Ownership:
         """Return the current partitions and generation of the member."""
-        return self._membership.owned()
+        return self._kafka_azimuth.membership.owned()
 
     def memberid(self) -> str | None:
         """Return the member id from the broker; None outside a group."""
-        self._check_usable()
-        return self.ownership().member_id or None
+        parts = self._kafka_azimuth
+        parts.check_usable()
+        return parts.membership.owned().member_id or None
 
     def consumer_group_metadata(self) -> bytes:
         """Return the argument of `Producer.send_offsets_to_transaction`, with the current generation and member id.
 
         The broker refuses a transaction with the metadata of a member that is no longer in the group.
         """
-        self._check_usable()
-        if isinstance(member := self._membership.member, BrokerAssignedMember):
+        parts = self._kafka_azimuth
+        parts.check_usable()
+        if isinstance(member := parts.membership.member, BrokerAssignedMember):
             try:
                 return member.group_metadata()
             except MembershipError as error:
                 raise consumer_error(error) from error
-        now = self.ownership()
-        instance = self._config.member.get("group_instance_id")
-        texts = [str(self._config.member["group_id"]), now.member_id]
+        now = parts.membership.owned()
+        instance = parts.config.member.get("group_instance_id")
+        texts = [str(parts.config.member["group_id"]), now.member_id]
         ends = b"\x01" if instance is None else b"\x00" + str(instance).encode() + b"\x00"
         named = b"".join(one.encode() + b"\x00" for one in texts)
         return _GROUP_METADATA + struct.pack("<i", now.generation) + named + ends
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials from the next connection on, both for records and for the membership."""
-        self._check_usable()
-        self._fetching.set_sasl_credentials(username, password)
-        self._membership.set_sasl_credentials(username, password)
-        self._received.set_sasl_credentials(username, password)
+        parts = self._kafka_azimuth
+        parts.check_usable()
+        parts.fetching.set_sasl_credentials(username, password)
+        parts.membership.set_sasl_credentials(username, password)
+        parts.received.set_sasl_credentials(username, password)
 
     def cluster_id(self, timeout: float = -1) -> str:
         """Return the cluster's id.
@@ -140,8 +117,9 @@ class BrokerQueries:
         Raises:
             KafkaException: no answer in time.
         """
-        self._check_usable()
-        return self._fetching.client.cluster_id(timeout=timeout)
+        parts = self._kafka_azimuth
+        parts.check_usable()
+        return parts.fetching.client.cluster_id(timeout=timeout)
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 -- librdkafka's
         """Return brokers, topics and partitions (`confluent_kafka.admin.ClusterMetadata`).
@@ -149,9 +127,10 @@ class BrokerQueries:
         Raises:
             KafkaException: no answer in time.
         """
-        self._check_usable()
+        parts = self._kafka_azimuth
+        parts.check_usable()
         named = {} if topic is None else {"topic": topic}
-        return self._fetching.client.list_topics(**named, timeout=timeout)
+        return parts.fetching.client.list_topics(**named, timeout=timeout)
 
     def get_watermark_offsets(
         self,
@@ -164,8 +143,9 @@ class BrokerQueries:
         Raises:
             KafkaException: no answer in time, or there is no such partition.
         """
-        self._check_usable()
-        found: tuple[int, int] | None = self._fetching.client.get_watermark_offsets(
+        parts = self._kafka_azimuth
+        parts.check_usable()
+        found: tuple[int, int] | None = parts.fetching.client.get_watermark_offsets(
             partition, timeout=timeout, cached=cached
         )
         return found
@@ -176,9 +156,29 @@ class BrokerQueries:
         Raises:
             KafkaException: no answer in time.
         """
-        self._check_usable()
-        found: list[KafkaPartition] = self._fetching.client.offsets_for_times(checked(partitions), timeout=timeout)
+        parts = self._kafka_azimuth
+        parts.check_usable()
+        found: list[KafkaPartition] = parts.fetching.client.offsets_for_times(checked(partitions), timeout=timeout)
         return found
+
+
+def _offsets_of_group(
+    parts: ConsumerParts, member: GroupMember | BrokerAssignedMember, keys: list[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, OffsetWithMetadata]:
+    """Ask through the membership; where it closes or has failed, without it."""
+    until = time.monotonic() + timeout_s
+    if not member.ends:
+        try:
+            return call_apart(partial(member.committed_with_metadata, keys, timeout_s))
+        except (MembershipError, RuntimeError):  # RuntimeError: kafka-python's client was closed meanwhile
+            if not member.ends:
+                raise
+    try:
+        left_s = max(_LEAST_S, until - time.monotonic())
+        return with_metadata(committed_by_partition(parts.fetching.client, keys, left_s))
+    except RuntimeError:  # another thread has closed the client
+        parts.check_usable()
+        raise
 
 
 def _by_partition(

@@ -1,5 +1,6 @@
 """Callbacks of the configuration, called after librdkafka's call in which they came."""
 
+import contextlib
 import ctypes
 import itertools
 import weakref
@@ -33,27 +34,48 @@ class OwnedCallbacks:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = config
         self._functions = {name: partial(config[name]) for name in _HELD if callable(config.get(name))}
-        log = getattr(config.get("logger"), "log", None)
-        self._log = partial(log) if callable(log) else None
+        if callable(log := getattr(config.get("logger"), "log", None)):
+            self._functions["logger"] = partial(log)
+        self._weak = {name: _weak(function) for name, function in self._functions.items()}
 
     def weakly(self) -> dict[str, Any]:
         """Return the configuration with weak references, which call the functions in C while the consumer exists."""
-        weak: dict[str, Any] = {name: weakref.proxy(function) for name, function in self._functions.items()}
-        if self._log is not None:
-            weak["logger"] = WeakLogger(self._log)
+        weak: dict[str, Any] = dict(self._weak)
+        if "logger" in weak:
+            weak["logger"] = WeakLogger(weak["logger"])
         return {**self._config, **weak}
+
+    def hold(self) -> None:
+        """Keep the functions while the consumer is closed: in a `__del__` in a cycle weak references are cleared."""
+        for name, weak in self._weak.items():
+            _let_call(weak, self._functions[name])
+
+    def let_go(self) -> None:
+        """Keep the functions no longer."""
+        for name, weak in self._weak.items():
+            _let_call(weak, weakref.proxy(self._functions[name]))
+
+
+def _weak(function: Callable[..., Any]) -> "partial[Any]":
+    calls: Any = weakref.proxy(function)
+    return partial(calls)
+
+
+def _let_call(one: Any, function: object) -> None:  # noqa: ANN401 -- a partial, whose `__setstate__` has no type
+    """Let a partial call another function: it stays a function in C, in which no handler of a signal runs."""
+    one.__setstate__((function, (), {}, None))
 
 
 class WeakLogger:
     """Passes lines of the log to a function that it does not keep alive; after the function's end they are dropped."""
 
     def __init__(self, log: Callable[..., object]) -> None:
-        self._log = weakref.ref(log)
+        self._log = log
 
     def log(self, *args: object, **more: object) -> None:
         """As logging.Logger.log."""
-        if (log := self._log()) is not None:
-            log(*args, **more)
+        with contextlib.suppress(ReferenceError):
+            self._log(*args, **more)
 
 
 class ClientCallbacks:

@@ -2,11 +2,10 @@
 
 import itertools
 import logging
-import operator
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Never, Self
+from typing import Any, Final, Never, Self
 
 from confluent_kafka import Message
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
@@ -14,28 +13,14 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from assignors.clients.received_traffic import ReceivedTraffic
 from assignors.consumer import split_configuration
 from assignors.consumer.broker_queries import BrokerQueries
-from assignors.consumer.cancelled_reads import AwaitedTake
-from assignors.consumer.chosen_assignors import assignors_with_rack
-from assignors.consumer.client_callbacks import OwnedCallbacks
-from assignors.consumer.commit_queue import CommitQueue, CommitTimeout
-from assignors.consumer.consumed_offsets import Progress, kafka_partitions
-from assignors.consumer.consumer_errors import ArgumentError, ClosedConsumerError, ConsumerError
-from assignors.consumer.dropped_or_forked import leave_when_dropped, lifetime, refuse_after_fork
-from assignors.consumer.error_messages import TopicErrors
-from assignors.consumer.fetching import Fetching
-from assignors.consumer.group_statistics import GroupStatistics
-from assignors.consumer.interruptions import PendingSteps
-from assignors.consumer.one_thread_at_a_time import CallGate
+from assignors.consumer.consumer_errors import ArgumentError, ClosedConsumerError
+from assignors.consumer.consumer_parts import ConsumerParts
 from assignors.consumer.partition_calls import PartitionCalls
-from assignors.consumer.program_callbacks import OnChange, ProgramCallbacks, check_callbacks
-from assignors.consumer.rebalance_handling import Membership
-from assignors.consumer.received_bytes import ReceivedBytes
-from assignors.consumer.record_steps import RecordSteps
+from assignors.consumer.program_callbacks import OnChange, check_callbacks
 from assignors.consumer.subscription import Subscription
 from assignors.settings.mistyped_names import proposal
 
-_FOREVER_S = 1e9
-_MOST_MESSAGES = 1_000_000
+_PARTS: Final = "_kafka_azimuth"
 _ARGUMENTS = ("assignors", "config", "logger", "member")
 
 
@@ -119,57 +104,13 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         logger: logging.Logger | None = None,
         **more: Any,  # noqa: ANN401 -- settings
     ) -> None:
-        if self._is_initialized:  # else the first member would stay in the group, without a program
+        if _is_initialized(self):  # else the first member would stay in the group, without a program
             raise RuntimeError("this consumer is initialized already")
         _refuse_misspelt(more)
         given = config if more and config is None else split_configuration.checked(config)
         of_client = {} if logger is None else {"logger": logger}
-        self._callbacks = OwnedCallbacks({**(given or {}), **more, **of_client})
-        self._config = split_configuration.read(self._callbacks.weakly(), member or {})
-        if self._config.broker_assigned is not None and assignors:
-            raise ArgumentError("assignors=[...]: with group.protocol=consumer the broker assigns, leave them out")
-        self._program = ProgramCallbacks(self)
-        self._gate = CallGate()
-        self._received = ReceivedBytes(self._config.fetching)
-        self._fetching = Fetching(self._received.with_callback())
-        self._ahead = self._fetching.ahead
-        self._progress = Progress(self._fetching, auto_store=self._config.auto_store)
-        topic_errors = TopicErrors(self._ahead.interrupt)
-        self._commit_timeout = CommitTimeout()
-        self._commits = CommitQueue(
-            self._config.on_commit, self._commit_timeout, self._ahead.interrupt, kafka_partitions
-        )
-        self._membership = Membership(
-            self._config,
-            assignors=assignors_with_rack(assignors, self._config.member.get("client_rack")),
-            fetching=self._fetching,
-            progress=self._progress,
-            commits=self._commits,
-            topic_errors=topic_errors,
-            call_program=self._program.weakly(),
-            running=self._program.running,
-        )
-        self._received.complete = GroupStatistics(
-            self._fetching,
-            self._progress,
-            self._commits,
-            self._membership,
-            str(self._config.fetching.get("isolation.level", "read_committed")),
-        ).complete
-        self._steps = RecordSteps(
-            self._config,
-            gate=self._gate,
-            fetching=self._fetching,
-            membership=self._membership,
-            topic_errors=topic_errors,
-            commits=self._commits,
-            callbacks=self._program,
-        )
-        self._closing: PendingSteps | None = None
-        self._quick = self._steps.quick.take
-        self._lifetime = lifetime()
-        self._dropped = leave_when_dropped(self._lifetime, self._membership, self._commits, self._fetching)
-        refuse_after_fork(self._fetching)
+        parts = ConsumerParts(self, {**(given or {}), **more, **of_client}, assignors=assignors, member=member or {})
+        object.__setattr__(self, _PARTS, parts)  # a subclass may have a `__setattr__` for its own attributes
 
     def subscribe(
         self,
@@ -183,36 +124,46 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         Raises:
             ConsumerError: no broker answered, the consumer is closed, or these are not names and patterns.
         """
-        self._check_usable()
-        subscription = Subscription.of(topics, str(self._config.fetching.get("topic.blacklist", "")))
+        parts = self._kafka_azimuth
+        parts.check_usable()
+        subscription = Subscription.of(topics, str(parts.config.fetching.get("topic.blacklist", "")))
         check_callbacks(on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
-        with self._gate.turn():
-            self._program.refuse("subscribe()")
-            self._membership.leave()
-            self._program.set(on_assign, on_revoke, on_lost)
-            self._membership.join(subscription)
+        with parts.gate.turn():
+            parts.program.refuse("subscribe()")
+            parts.membership.leave()
+            parts.program.set(on_assign, on_revoke, on_lost)
+            parts.membership.join(subscription)
 
     def unsubscribe(self) -> None:
         """Release all partitions (`on_revoke` is called), and leave the group."""
-        self._check_usable()
-        with self._gate.turn():
-            self._program.refuse("unsubscribe()")
-            self._membership.leave(also_static=True)
-            self._program.set(None, None, None)
+        parts = self._kafka_azimuth
+        parts.check_usable()
+        with parts.gate.turn():
+            parts.program.refuse("unsubscribe()")
+            parts.membership.leave(also_static=True)
+            parts.program.set(None, None, None)
 
     def poll(self, timeout: float = -1) -> Message | None:
         """Return one record, or an error as a message; None if there is none in time (-1: no limit)."""
-        ahead = self._ahead
+        parts = self._kafka_azimuth
+        ahead = parts.ahead
         if not ahead.interrupted:
             for message in ahead.records:
                 return message
-        return self._poll(timeout)
+        until = parts.until("poll()", timeout, time.monotonic())
+        while not parts.steps.poll(until):
+            pass
+        # Between taking a record and returning it there is no interpreter step that a signal could interrupt.
+        for message in ahead.records:
+            return message
+        return None
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
-        ahead = self._ahead
+        parts = self._kafka_azimuth
+        ahead = parts.ahead
         found: list[Message] = []
-        parts: list[list[Message]] = []
+        lists: list[list[Message]] = []
         now = 0.0
         try:
             # The type, because 15.0 == 15 and only a whole number is accepted.
@@ -223,22 +174,22 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                     break
                 else:
                     now = time.monotonic()
-                    for found in map(self._quick, (timeout,), (now,)):  # as in `poll`
+                    for found in map(parts.quick, (timeout,), (now,)):  # as in `poll`
                         if len(found) == num_messages:
                             return found
-            self._check_count(num_messages)
+            parts.check_count(num_messages)
             if not ahead.interrupted and not found:
                 found.extend(itertools.islice(ahead.records, num_messages))  # one call, as in Fetching.take
                 if len(found) == num_messages > 0:
                     return found
-            until = self._until("consume()", timeout, now or time.monotonic())
+            until = parts.until("consume()", timeout, now or time.monotonic())
             had, done = len(found), False
             while not done:
-                had, done = self._steps.consume(parts.append, had, num_messages, until)
-            found = _joined(found, parts)
+                had, done = parts.steps.consume(lists.append, had, num_messages, until)
+            found = _joined(found, lists)
         except BaseException:
             # If Ctrl-C comes after records were taken, the program never gets them, and close() would commit them.
-            self._put_back([found, *parts])
+            parts.put_back([found, *lists])
             raise
         return found
 
@@ -251,15 +202,11 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         Raises:
             ConsumerError: librdkafka reports no statistics.
         """
-        return self._received.traffic()
-
-    @property
-    def _is_initialized(self) -> bool:
-        return "_closing" in self.__dict__
+        return self._kafka_azimuth.received.traffic()
 
     def __getattr__(self, name: str) -> Never:
         """Refuse the calls of a subclass whose `__init__` does not call this class's: it counts as closed."""
-        if name.startswith("_") and not name.startswith("__") and not self._is_initialized:
+        if name == _PARTS:
             raise ClosedConsumerError("this consumer is not initialized: call super().__init__(config)")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
@@ -274,27 +221,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                 within 90 s, or a commit has not ended within 40 s. `close` does all the rest before it raises this.
             Exception: the first error of a callback, when everything is closed.
         """
-        if not self._is_initialized or self._gate.forked or (self._closing is not None and not self._closing):
+        if not _is_initialized(self) or self._kafka_azimuth.gate.forked or self._kafka_azimuth.closed:
             return
-        with self._gate.turn():
-            self._program.refuse("close()")
-            self._ahead.interrupt()
-            if self._closing is None:
-                self._program.hold(self)
-                self._membership.call_program_with(self._program.call)
-                self._commit_timeout.begin_closing()
-                self._closing = PendingSteps(
-                    [
-                        self._membership.close,
-                        self._commits.close,
-                        self._steps.report_last_commits,
-                        self._fetching.close,
-                        self._fetching.callbacks.raise_caught,
-                        self._dropped.detach,
-                        self._program.let_go,
-                    ]
-                )
-            self._closing.finish()
+        self._kafka_azimuth.close(self)
 
     def __reduce__(self) -> Never:
         raise TypeError("a GroupConsumer cannot be copied or pickled: a member of a group is one object in one process")
@@ -305,55 +234,11 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        GroupConsumer.close(self)  # as in a bare consumer, whose block does not call a subclass's `close`
 
-    def _awaited_take(self, most: int, timeout: float) -> AwaitedTake:
-        """Return a call of `consume` whose task may be cancelled, for `AIOGroupConsumer`.
 
-        Raises:
-            ArgumentError: `most` is not from 0 to 1,000,000.
-        """
-        self._check_usable()
-        self._check_count(most)
-
-        def take(found: list[Message], given_up: Callable[[], bool]) -> None:
-            until, done = self._until("consume()", timeout, time.monotonic()), False
-            while not done:
-                _, done = self._steps.consume(found.extend, len(found), most, until, given_up)
-
-        return AwaitedTake(self._fetching, self._gate, take)
-
-    def _poll(self, timeout: float) -> Message | None:
-        until = self._until("poll()", timeout, time.monotonic())
-        while not self._steps.poll(until):
-            pass
-        # Between taking a record and returning it there is no interpreter step that a signal could interrupt.
-        for message in self._ahead.records:
-            return message
-        return None
-
-    def _put_back(self, parts: Iterable[list[Message]]) -> None:
-        if records := list(itertools.chain(*parts)):
-            self._fetching.in_hand.leave(records)  # the next step returns them if Ctrl-C comes again here
-            with self._gate.turn():
-                self._fetching.redeliver_left()
-
-    def _until(self, call: str, timeout: float, now: float) -> float:
-        if timeout >= 0:
-            return now + float(timeout)  # of a Decimal, too
-        self._check_usable()
-        if self._membership.member is None:
-            raise ConsumerError(f"{call} without a timeout would wait forever: call subscribe() first")
-        return now + _FOREVER_S
-
-    def _check_count(self, num_messages: int) -> None:
-        if not 0 <= operator.index(num_messages) <= _MOST_MESSAGES:
-            self._check_usable()  # a closed consumer is the first error to report
-            raise ArgumentError(f"consume({num_messages!r}): need 0 to 1000000 messages")
-
-    def _check_usable(self) -> None:
-        self._gate.check_process()
-        self._membership.check_open()
+def _is_initialized(consumer: GroupConsumer) -> bool:
+    return _PARTS in consumer.__dict__
 
 
 def _joined(found: list[Message], parts: list[list[Message]]) -> list[Message]:

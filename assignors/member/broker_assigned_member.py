@@ -59,14 +59,14 @@ class BrokerAssignedMember:
         waits_for_rights: bool = False,
         reports_empty: bool = False,
     ) -> None:
-        self._group = str(config["group.id"])
-        self._topics = list(topics)
-        self._assignor = config.get("group.remote.assignor")
-        self._cell = OwnershipCell(on_change)
+        self.__group = str(config["group.id"])
+        self.__topics = list(topics)
+        self.__assignor = config.get("group.remote.assignor")
+        self.__cell = OwnershipCell(on_change)
         try:
-            self._thread = BrokerAssignedThread(
+            self.__thread = BrokerAssignedThread(
                 config,
-                self._cell,
+                self.__cell,
                 on_assigned=on_assigned,
                 on_revoked=on_revoked,
                 on_lost=on_lost,
@@ -76,8 +76,8 @@ class BrokerAssignedMember:
                 reports_empty=reports_empty,
             )
         except (KafkaException, TypeError, ValueError) as error:
-            raise membership_error(error, self._group, self._topics, self._assignor) from error
-        self._offsets = BrokerAssignedOffsets(self._thread.consumer, self._cell, self._group)
+            raise membership_error(error, self.__group, self.__topics, self.__assignor) from error
+        self.__offsets = BrokerAssignedOffsets(self.__thread.consumer, self.__cell, self.__group)
 
     def start(self, timeout_s: float = 30.0) -> Self:
         """Connect, and join in the background. A second call has no effect.
@@ -85,11 +85,11 @@ class BrokerAssignedMember:
         Raises:
             MembershipError: no broker answered in time, or the subscription is invalid.
         """
-        if not self._thread.started:
+        if not self.__thread.started:
             try:
-                self._thread.start(self._topics, timeout_s)
+                self.__thread.start(self.__topics, timeout_s)
             except KafkaException as error:
-                raise membership_error(error, self._group, self._topics, self._assignor) from error
+                raise membership_error(error, self.__group, self.__topics, self.__assignor) from error
         return self
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class BrokerAssignedMember:
             MembershipError: called in a callback, for which it would wait; or the coordinator does not answer, and a
                 callback has not returned for max.poll.interval.ms.
         """
-        self._thread.end()
+        self.__thread.end()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -113,22 +113,22 @@ class BrokerAssignedMember:
     @property
     def ends(self) -> bool:
         """Whether it closes or has failed: it need not answer requests for offsets any more."""
-        return self._thread.ends or self._cell.failed is not None
+        return self.__thread.ends or self.__cell.failed is not None
 
     @property
     def fatal(self) -> bool:
         """Whether a new member would fail, too: missing rights, wrong settings, or a newer member with its id."""
-        error = self._cell.failed
+        error = self.__cell.failed
         return isinstance(error, KafkaException) and is_fatal(error.args[0])
 
     @property
     def failed(self) -> BaseException | None:
         """The error that ended the membership, None while it continues."""
-        return self._cell.failed
+        return self.__cell.failed
 
     def ownership(self) -> Ownership:
         """Return the current ownership; never waits."""
-        return self._cell.value
+        return self.__cell.value
 
     def wait_joined(self, timeout_s: float) -> Ownership:
         """Wait until the broker has assigned partitions, or has none for this member.
@@ -136,10 +136,10 @@ class BrokerAssignedMember:
         Raises:
             MembershipError: the broker has not answered in time, or the membership ended.
         """
-        found = self._cell.wait(lambda now: now.joined, timeout_s)
+        found = self.__cell.wait(lambda now: now.joined, timeout_s)
         if found is None:
-            self._raise_failed()
-            raise MembershipError(f"group {self._group!r}: not joined after {timeout_s:g} s")
+            self.__raise_failed()
+            raise MembershipError(f"group {self.__group!r}: not joined after {timeout_s:g} s")
         return found
 
     def commit(self, offsets: Mapping[TopicPartition, Offset], timeout_s: float = 10.0) -> None:
@@ -150,9 +150,9 @@ class BrokerAssignedMember:
             FencedError: the group continued without this member.
             MembershipError: the coordinator did not answer in time, or refused.
         """
-        self._raise_failed()
+        self.__raise_failed()
         if offsets:
-            self._thread.ask(lambda: self._offsets.commit(offsets), timeout_s)
+            self.__thread.ask(lambda: self.__offsets.commit(offsets), timeout_s)
 
     def committed(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
         """Return the group's committed offsets, without partitions that have none.
@@ -172,21 +172,21 @@ class BrokerAssignedMember:
         self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
     ) -> list[KafkaPartition]:
         """Like `committed`, in the order of the partitions, each with its own error."""
-        self._raise_failed()
+        self.__raise_failed()
         asked = list(partitions)
-        if self._thread.ends:  # while it closes, librdkafka lets each request for offsets time out
-            raise MembershipError(f"no offsets of group {self._group!r}: its member closes") from TimeoutError()
-        return self._thread.ask(lambda: self._offsets.committed(asked, timeout_s), timeout_s + STEP_S)
+        if self.__thread.ends:  # while it closes, librdkafka lets each request for offsets time out
+            raise MembershipError(f"no offsets of group {self.__group!r}: its member closes") from TimeoutError()
+        return self.__thread.ask(lambda: self.__offsets.committed(asked, timeout_s), timeout_s + STEP_S)
 
     def group_metadata(self) -> bytes:
         """Return the argument of `Producer.send_offsets_to_transaction`, with the current epoch and member id."""
-        self._raise_failed()
-        return self._thread.metadata
+        self.__raise_failed()
+        return self.__thread.metadata
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials for all later connections."""
-        self._thread.ask(lambda: self._thread.consumer.set_sasl_credentials(username, password), _CREDENTIALS_S)
+        self.__thread.ask(lambda: self.__thread.consumer.set_sasl_credentials(username, password), _CREDENTIALS_S)
 
-    def _raise_failed(self) -> None:
-        if (error := self._cell.failed) is not None:
-            raise membership_error(error, self._group, self._topics, self._assignor) from error
+    def __raise_failed(self) -> None:
+        if (error := self.__cell.failed) is not None:
+            raise membership_error(error, self.__group, self.__topics, self.__assignor) from error

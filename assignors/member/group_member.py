@@ -102,27 +102,27 @@ class GroupMember:
         ends_with_session: bool = False,
         reports_empty: bool = False,
     ) -> None:
-        self._config = {**_DEFAULTS, **config}
-        self._config |= {"enable_auto_commit": False, "partition_assignment_strategy": list(assignors)}
-        _check(self._config, topics, pattern)
-        self._topics = sorted(topics)
+        self.__config = {**_DEFAULTS, **config}
+        self.__config |= {"enable_auto_commit": False, "partition_assignment_strategy": list(assignors)}
+        _check(self.__config, topics, pattern)
+        self.__topics = sorted(topics)
         # kafka-python matches the beginning of a name, so the end is added to the pattern.
-        self._pattern = None if pattern is None else f"^(?:{pattern})$"
-        self._cell = OwnershipCell(on_change)
-        self._callbacks = (on_assigned, on_revoked, on_lost)
-        self._callback_timeout_s = callback_timeout_s
-        self._awake = awake
-        self._on_topics = on_topics
-        self._on_refused = on_refused
-        self._quiet_s = quiet_s
-        self._ends_with_session = ends_with_session
-        self._reports_empty = reports_empty
-        self._closed = False
-        self._starting = threading.Lock()  # close() during start() waits for start(), then ends the member
-        self._consumer: Any = None
-        self._listener: RebalanceListener | None = None
-        self._offsets: FencedCommits | None = None
-        self._thread: MemberThread | None = None
+        self.__pattern = None if pattern is None else f"^(?:{pattern})$"
+        self.__cell = OwnershipCell(on_change)
+        self.__callbacks = (on_assigned, on_revoked, on_lost)
+        self.__callback_timeout_s = callback_timeout_s
+        self.__awake = awake
+        self.__on_topics = on_topics
+        self.__on_refused = on_refused
+        self.__quiet_s = quiet_s
+        self.__ends_with_session = ends_with_session
+        self.__reports_empty = reports_empty
+        self.__closed = False
+        self.__starting = threading.Lock()  # close() during start() waits for start(), then ends the member
+        self.__consumer: Any = None
+        self.__listener: RebalanceListener | None = None
+        self.__offsets: FencedCommits | None = None
+        self.__thread: MemberThread | None = None
 
     def start(self) -> Self:
         """Connect, and join in the background. A second call has no effect.
@@ -130,24 +130,24 @@ class GroupMember:
         Raises:
             MembershipError: no broker answered (within bootstrap_timeout_ms), a setting is invalid, or it is closed.
         """
-        with self._starting:
-            if self._closed:
+        with self.__starting:
+            if self.__closed:
                 raise MembershipError("this member is closed: make a new one")
-            if self._thread is None:
-                self._begin()
+            if self.__thread is None:
+                self.__begin()
         return self
 
-    def _begin(self) -> None:
-        consumer = self._connect()
-        on_assigned, on_revoked, on_lost = self._callbacks
+    def __begin(self) -> None:
+        consumer = self.__connect()
+        on_assigned, on_revoked, on_lost = self.__callbacks
         listener = RebalanceListener(
-            self._cell,
+            self.__cell,
             on_assigned=on_assigned,
             on_revoked=on_revoked,
             on_lost=on_lost,
-            timeout_s=self._callback_timeout_s,
-            name=f"group-callbacks-{self._config['group_id']}",
-            reports_empty=self._reports_empty,
+            timeout_s=self.__callback_timeout_s,
+            name=f"group-callbacks-{self.__config['group_id']}",
+            reports_empty=self.__reports_empty,
         )
         try:
             listener.attach(consumer._manager, consumer._coordinator)
@@ -159,26 +159,26 @@ class GroupMember:
             lead_any_member(consumer._coordinator)
             list_topics_once_a_join(consumer._coordinator)
             report_each_join(consumer._coordinator, listener.on_joined)
-            consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)
+            consumer.subscribe(topics=self.__topics, pattern=self.__pattern, listener=listener)
         except BaseException as error:
             listener.thread.end()
             consumer.close(autocommit=False)
             if isinstance(error, (KafkaError, ValueError, TypeError)):
-                raise self._cannot_join(error) from error
+                raise self.__cannot_join(error) from error
             raise
-        self._consumer, self._listener = consumer, listener
-        self._offsets = FencedCommits(consumer, self._cell, listener.fail)
-        self._thread = MemberThread(
+        self.__consumer, self.__listener = consumer, listener
+        self.__offsets = FencedCommits(consumer, self.__cell, listener.fail)
+        self.__thread = MemberThread(
             consumer,
             listener,
-            self._cell,
-            self._awake,
-            self._on_topics,
-            on_refused=self._on_refused,
-            quiet_s=self._quiet_s,
-            ends_with_session=self._ends_with_session,
+            self.__cell,
+            self.__awake,
+            self.__on_topics,
+            on_refused=self.__on_refused,
+            quiet_s=self.__quiet_s,
+            ends_with_session=self.__ends_with_session,
         )
-        self._thread.start()
+        self.__thread.start()
 
     def close(self, leave: bool = True, *, also_static: bool = False) -> None:  # noqa: FBT001, FBT002 - public
         """Release all partitions (`on_revoked` is called), and end. A second call has no effect.
@@ -192,12 +192,12 @@ class GroupMember:
         Raises:
             MembershipError: called in a callback, for which it would wait.
         """
-        if self._listener is not None and self._listener.thread.here():
+        if self.__listener is not None and self.__listener.thread.here():
             raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
-        with self._starting:
-            first, self._closed = not self._closed, True
-        if first and self._thread is not None:
-            self._thread.end(leave=leave, also_static=also_static)
+        with self.__starting:
+            first, self.__closed = not self.__closed, True
+        if first and self.__thread is not None:
+            self.__thread.end(leave=leave, also_static=also_static)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -210,27 +210,27 @@ class GroupMember:
     @property
     def fatal(self) -> bool:
         """Whether a new member would end for the same reason: rights, settings, a newer member of the same id."""
-        return isinstance(self._cell.failed, FATAL)
+        return isinstance(self.__cell.failed, FATAL)
 
     @property
     def ends(self) -> bool:
         """Whether it closes or has failed: it need not answer requests for offsets any more."""
-        return self._closed or self._cell.failed is not None
+        return self.__closed or self.__cell.failed is not None
 
     @property
     def failed(self) -> BaseException | None:
         """The error that ended the membership, None while it continues."""
-        return self._cell.failed
+        return self.__cell.failed
 
     @property
     def answered_s(self) -> float:
         """When the coordinator answered last, or the wait for it began, in seconds of `time.monotonic`."""
-        heartbeat = self._consumer._coordinator.heartbeat
+        heartbeat = self.__consumer._coordinator.heartbeat
         return float(max(heartbeat.last_receive, heartbeat.last_reset))
 
     def ownership(self) -> Ownership:
         """The current ownership; never waits."""
-        return self._cell.value
+        return self.__cell.value
 
     def wait_joined(self, timeout_s: float) -> Ownership:
         """Wait until no rebalance is in progress.
@@ -246,10 +246,10 @@ class GroupMember:
         Raises:
             MembershipError: the ownership did not fit in time, or the membership ended.
         """
-        found = self._cell.wait(fits, timeout_s)
+        found = self.__cell.wait(fits, timeout_s)
         if found is None:
-            self._raise_failed()
-            raise MembershipError(f"group {self._config['group_id']!r}: not as awaited after {timeout_s:g} s")
+            self.__raise_failed()
+            raise MembershipError(f"group {self.__config['group_id']!r}: not as awaited after {timeout_s:g} s")
         return found
 
     def commit(self, offsets: Mapping[TopicPartition, Offset], timeout_s: float = 10.0) -> None:
@@ -262,7 +262,7 @@ class GroupMember:
             FencedError: the group continued without this member.
             MembershipError: the coordinator did not answer in time, or refused.
         """
-        self._started().commit(offsets, timeout_s)
+        self.__started().commit(offsets, timeout_s)
 
     def committed(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
         """Return the group's committed offsets, without partitions that have none. One request.
@@ -270,72 +270,72 @@ class GroupMember:
         Raises:
             MembershipError: the coordinator did not answer in time, or refused.
         """
-        return self._started().committed(partitions, timeout_s)
+        return self.__started().committed(partitions, timeout_s)
 
     def committed_with_metadata(
         self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
     ) -> dict[TopicPartition, OffsetWithMetadata]:
         """As `committed`, with the metadata of each offset."""
-        return self._started().committed_with_metadata(partitions, timeout_s)
+        return self.__started().committed_with_metadata(partitions, timeout_s)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials from the next connection on."""
         credentials = {"sasl_plain_username": username, "sasl_plain_password": password}
-        self._config |= credentials
-        if self._consumer is not None:
-            self._consumer._manager.config.update(credentials)
+        self.__config |= credentials
+        if self.__consumer is not None:
+            self.__consumer._manager.config.update(credentials)
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
     ) -> dict[TopicPartition, int]:
         """Return the first offset of each log, without partitions that have no leader. One request per broker."""
-        return self._started().beginnings(partitions, timeout_s)
+        return self.__started().beginnings(partitions, timeout_s)
 
     def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
         """Return the exclusive end of each log (with read_committed, before any open transaction).
 
         Without partitions that have no leader. One request per broker.
         """
-        return self._started().ends(partitions, timeout_s)
+        return self.__started().ends(partitions, timeout_s)
 
     def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float = 10.0
     ) -> dict[TopicPartition, int]:
         """Return the first offset at or after a time, or none if all records are earlier. One request per broker."""
-        found = self._started().at_times(times_ms, timeout_s)
+        found = self.__started().at_times(times_ms, timeout_s)
         return {key: at for key, at in found.items() if at is not None}
 
     def rejoin(self) -> None:
         """Request a rebalance; during a rebalance, request another one after it."""
-        self._started()
-        assert self._thread is not None  # noqa: S101 -- as checked
-        self._thread.rejoin()
+        self.__started()
+        assert self.__thread is not None  # noqa: S101 -- as checked
+        self.__thread.rejoin()
 
-    def _connect(self) -> Any:  # noqa: ANN401 - kafka-python is untyped
+    def __connect(self) -> Any:  # noqa: ANN401 - kafka-python is untyped
         try:
-            return connected(KafkaConsumer, self._config)
+            return connected(KafkaConsumer, self.__config)
         except (KafkaError, ValueError, TypeError) as error:
-            raise self._cannot_join(error) from error
+            raise self.__cannot_join(error) from error
 
-    def _cannot_join(self, error: BaseException) -> MembershipError:
-        servers = self._config.get("bootstrap_servers")
+    def __cannot_join(self, error: BaseException) -> MembershipError:
+        servers = self.__config.get("bootstrap_servers")
         way_out = ""
         if isinstance(error, KafkaTimeoutError):
             way_out = "; check that a broker listens there, with the security.protocol of this configuration"
         return MembershipError(
-            f"cannot join group {self._config['group_id']!r} with bootstrap_servers={servers!r}: {error!r}{way_out}"
+            f"cannot join group {self.__config['group_id']!r} with bootstrap_servers={servers!r}: {error!r}{way_out}"
         )
 
-    def _started(self) -> FencedCommits:
-        self._raise_failed()
-        if self._offsets is None or self._consumer._closed:
+    def __started(self) -> FencedCommits:
+        self.__raise_failed()
+        if self.__offsets is None or self.__consumer._closed:
             raise MembershipError("this member is not started, or closed: ask between start() and close()")
-        return self._offsets
+        return self.__offsets
 
-    def _raise_failed(self) -> None:
-        if (error := self._cell.failed) is not None:
+    def __raise_failed(self) -> None:
+        if (error := self.__cell.failed) is not None:
             kind = FencedError if isinstance(error, FencedInstanceIdError) else MembershipError
-            raise kind(f"the membership of group {self._config['group_id']!r} ended: {error!r}") from error
+            raise kind(f"the membership of group {self.__config['group_id']!r} ended: {error!r}") from error
 
 
 def _check(config: Mapping[str, Any], topics: Collection[str], pattern: str | None) -> None:

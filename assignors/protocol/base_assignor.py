@@ -56,33 +56,33 @@ class Assignor(AbstractPartitionAssignor):
         check_flag("cooperative", cooperative)
         Member(id=agent or "", topics=frozenset(), weight=weight)  # raises WeightError
         self.last_plan: Plan | None = None
-        self._name = f"{self.strategy}-cooperative" if cooperative else self.strategy
-        self._rack = rack
-        self._agent = agent
-        self._weight = weight
-        self._overrides = checked_overrides(overrides or {})
-        self._cooperative = cooperative
-        self._owned: tuple[TopicPartition, ...] = ()
-        self._generation = -1
-        self._warned: set[str] = set()
-        self._withheld: set[TopicPartition] = set()
-        self._follow_up: Rejoin | None = None
-        self._served: weakref.ref[Any] | None = None
+        self.__name = f"{self.strategy}-cooperative" if cooperative else self.strategy
+        self.__rack = rack
+        self.__agent = agent
+        self.__weight = weight
+        self._kafka_azimuth_overrides = checked_overrides(overrides or {})
+        self.__cooperative = cooperative
+        self.__owned: tuple[TopicPartition, ...] = ()
+        self.__generation = -1
+        self.__warned: set[str] = set()
+        self.__withheld: set[TopicPartition] = set()
+        self.__follow_up: Rejoin | None = None
+        self.__served: weakref.ref[Any] | None = None
 
     @property
     def name(self) -> str:
         """The name of the protocol; all members of the group must offer it."""
-        return self._name
+        return self.__name
 
     def use_rack(self, rack: str) -> None:
         """Use the rack of the client, unless the assignor was created with a rack."""
-        if self._rack is None:
+        if self.__rack is None:
             _check_name("client.rack", rack)
-            self._rack = rack
+            self.__rack = rack
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """Return one protocol: kafka-python does not mix eager and cooperative ones (KIP-429)."""
-        return [RebalanceProtocol.COOPERATIVE if self._cooperative else RebalanceProtocol.EAGER]
+        return [RebalanceProtocol.COOPERATIVE if self.__cooperative else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
         """Return the subscription of this member.
@@ -90,14 +90,14 @@ class Assignor(AbstractPartitionAssignor):
         Raises:
             MembershipError: another consumer that is not closed joined with this instance.
         """
-        self._serve(asking_coordinator())
-        owned = [(t, p) for t, p in self._owned if t in topics]
-        data = UserData(agent=self._agent, weight=self._weight, plan=_shortened(self._configuration()))
-        return encode_subscription(topics, owned, self._generation, self._rack, data.encode())
+        self.__serve(asking_coordinator())
+        owned = [(t, p) for t, p in self.__owned if t in topics]
+        data = UserData(agent=self.__agent, weight=self.__weight, plan=_shortened(self._kafka_azimuth_configuration()))
+        return encode_subscription(topics, owned, self.__generation, self.__rack, data.encode())
 
-    def _serve(self, coordinator: Any) -> None:  # noqa: ANN401 - kafka-python is untyped
+    def __serve(self, coordinator: Any) -> None:  # noqa: ANN401 - kafka-python is untyped
         """Refuse a second consumer: its claims would replace those of the first, and both would lose partitions."""
-        served = self._served() if self._served is not None else None
+        served = self.__served() if self.__served is not None else None
         if coordinator is None or coordinator is served:
             return
         if served is not None and not is_closed(served):
@@ -105,49 +105,51 @@ class Assignor(AbstractPartitionAssignor):
                 f"one instance of {type(self).__name__} was given to two consumers, of groups {served.group_id!r} and "
                 f"{coordinator.group_id!r}: make one for each consumer"
             )
-        if self._served is not None:
-            self._owned, self._generation = (), -1
-        self._served = weakref.ref(coordinator)
+        if self.__served is not None:
+            self.__owned, self.__generation = (), -1
+        self.__served = weakref.ref(coordinator)
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """Remember the assignment, to claim it at the next join (KIP-792)."""
-        self._owned = tuple((t, p) for t, partitions in assignment.assigned_partitions for p in partitions)
-        self._generation = generation
-        if self._follow_up is not None:
+        self.__owned = tuple((t, p) for t, partitions in assignment.assigned_partitions for p in partitions)
+        self.__generation = generation
+        if self.__follow_up is not None:
             # A member with revoked partitions requests the second round itself (KIP-429). A member that lost them still
             # claims them and has none to revoke: then only the leader requests it. The leader requests it later than
             # the members, because a rejoin that overtakes a member's SyncGroup costs one more round.
-            timer = threading.Timer(_FOLLOW_UP_S, self._ask_again, (self._follow_up, generation))
+            timer = threading.Timer(_FOLLOW_UP_S, self.__ask_again, (self.__follow_up, generation))
             timer.daemon = True
             timer.start()
-            self._follow_up = None
+            self.__follow_up = None
 
-    def _ask_again(self, follow_up: Rejoin, generation: int) -> None:
-        if self._generation == generation:
+    def __ask_again(self, follow_up: Rejoin, generation: int) -> None:
+        if self.__generation == generation:
             follow_up.ask()
 
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401 -- kafka-python is untyped
         """Plan for the group. Runs on the leader inside the event loop: no I/O, and it never raises."""
         subscriptions: dict[tuple[str, ...], frozenset[str]] = {}
-        group = [self._read_member(m, subscriptions) for m in members]
+        group = [self.__read_member(m, subscriptions) for m in members]
         named = frozenset[str]().union(*{id(m.topics): m.topics for m in group}.values())
-        topics = self._read_topics(cluster, {t for t in named if isinstance(t, str)})
-        self._follow_up = None
-        self._withheld = set()
+        topics = self.__read_topics(cluster, {t for t in named if isinstance(t, str)})
+        self.__follow_up = None
+        self.__withheld = set()
         try:
-            given = self._assign(topics, group)
+            given = self.__assign(topics, group)
         except Exception:
             log.exception("the planner failed: assigning partitions evenly instead; please report this")
-            self._withheld = {pair for m in group for pair in m.owned} if self._cooperative else set()
-            even = fallback_plan(topics, group, cooperative=self._cooperative)
+            self.__withheld = {pair for m in group for pair in m.owned} if self.__cooperative else set()
+            even = fallback_plan(topics, group, cooperative=self.__cooperative)
             given = {member: _by_topic(pairs) for member, pairs in even.items()}
-        if self._withheld:
-            self._follow_up = Rejoin(self, cluster)
+        if self.__withheld:
+            self.__follow_up = Rejoin(self, cluster)
         return {member: _assignment(mine) for member, mine in given.items()}
 
-    def _assign(self, topics: list[Topic], members: list[Member]) -> dict[str, ByTopic]:
-        self.last_plan = plan = self._plan(topics, members)
-        self._withheld = withheld = {p for some in plan.withheld.values() for p in some} if self._cooperative else set()
+    def __assign(self, topics: list[Topic], members: list[Member]) -> dict[str, ByTopic]:
+        self.last_plan = plan = self._kafka_azimuth_plan(topics, members)
+        self.__withheld = withheld = (
+            {p for some in plan.withheld.values() for p in some} if self.__cooperative else set()
+        )
         if not withheld:
             return plan.by_topic()
         return {
@@ -155,70 +157,76 @@ class Assignor(AbstractPartitionAssignor):
             for member, pairs in plan.partitions.items()
         }
 
-    def _read_member(self, member: Any, subscriptions: dict[tuple[str, ...], frozenset[str]]) -> Member:  # noqa: ANN401 -- kafka-python is untyped
+    def __read_member(self, member: Any, subscriptions: dict[tuple[str, ...], frozenset[str]]) -> Member:  # noqa: ANN401 -- kafka-python is untyped
         try:
             read, data = decode_member(member, subscriptions)
         except Exception as error:  # noqa: BLE001 - fields of another client may raise any error; it remains a subscriber
-            self._warn("fields", f"member {member.member_id!r} sent invalid fields, which are ignored: {error!r}")
+            self._kafka_azimuth_warn(
+                "fields", f"member {member.member_id!r} sent invalid fields, which are ignored: {error!r}"
+            )
             wanted = frozenset(getattr(member.metadata, "topics", None) or ())
             return Member(id=member.member_id, topics=frozenset(t for t in wanted if isinstance(t, str)))
         if data is None:
-            self._warn(
+            self._kafka_azimuth_warn(
                 "foreign", f"member {read.id!r} sent user data of another assignor: ignored, its weight counts as 1"
             )
-        elif data.plan is not None and data.plan != _shortened(self._configuration()):
-            self._warn(
+        elif data.plan is not None and data.plan != _shortened(self._kafka_azimuth_configuration()):
+            self._kafka_azimuth_warn(
                 "configuration",
                 f"member {read.id!r} is configured {data.plan or 'with the defaults'}, the leader "
-                f"{self._configuration() or 'with the defaults'}: the leader's settings "
+                f"{self._kafka_azimuth_configuration() or 'with the defaults'}: the leader's settings "
                 "apply; give all members the same",
             )
         if read.instance is None:
-            self._warn(
+            self._kafka_azimuth_warn(
                 "identity",
                 f"member {read.id!r} has no permanent identity: after a restart it may get other topics; "
                 "set group.instance.id (kafka-python: group_instance_id), or agent= where that is not possible",
             )
         return read
 
-    def _read_topics(self, cluster: Any, names: set[str]) -> list[Topic]:  # noqa: ANN401 -- kafka-python is untyped
+    def __read_topics(self, cluster: Any, names: set[str]) -> list[Topic]:  # noqa: ANN401 -- kafka-python is untyped
         try:
             return read_topics(cluster, names)
         except Exception as error:  # noqa: BLE001 - a topic deleted or made while it is read; racks are only a preferred
-            self._warn("metadata", f"the racks cannot be read from the metadata: planning without them ({error!r})")
-            counts = {name: self._count(cluster, name) for name in sorted(names)}
+            self._kafka_azimuth_warn(
+                "metadata", f"the racks cannot be read from the metadata: planning without them ({error!r})"
+            )
+            counts = {name: self.__count(cluster, name) for name in sorted(names)}
             return [Topic(name, count) for name, count in counts.items() if count]
 
-    def _count(self, cluster: Any, name: str) -> int:  # noqa: ANN401 -- kafka-python is untyped
+    def __count(self, cluster: Any, name: str) -> int:  # noqa: ANN401 -- kafka-python is untyped
         try:
             return len(cluster.partitions_for_topic(name) or ())
         except Exception as error:  # noqa: BLE001 - the topic may be deleted meanwhile
-            self._warn("topic", f"the metadata of topic {name!r} cannot be read: it is left out ({error!r})")
+            self._kafka_azimuth_warn(
+                "topic", f"the metadata of topic {name!r} cannot be read: it is left out ({error!r})"
+            )
             return 0
 
-    def _warn(self, subject: str, message: str) -> None:
+    def _kafka_azimuth_warn(self, subject: str, message: str) -> None:
         """Warn once about each subject: a group that rebalances every minute must not fill the log."""
-        if subject not in self._warned:
-            self._warned.add(subject)
+        if subject not in self.__warned:
+            self.__warned.add(subject)
             log.warning(message)
 
-    def _present_overrides(self, members: list[Member]) -> dict[str, tuple[str, ...]]:
+    def _kafka_azimuth_present_overrides(self, members: list[Member]) -> dict[str, tuple[str, ...]]:
         """Return the overrides that the current members can follow, and warn about the others."""
-        if not self._overrides or not members:
+        if not self._kafka_azimuth_overrides or not members:
             return {}
-        present, absent = present_overrides(self._overrides, members)
+        present, absent = present_overrides(self._kafka_azimuth_overrides, members)
         for topic, names in absent.items():
-            self._warn(
+            self._kafka_azimuth_warn(
                 f"override {topic}",
                 f"override for topic {topic!r}: not in the group, or without a subscription to it: {', '.join(names)}; "
                 + ("the others named take it" if topic in present else "it is planned like any other topic"),
             )
         return present
 
-    def _plan(self, topics: list[Topic], members: list[Member]) -> Plan:
+    def _kafka_azimuth_plan(self, topics: list[Topic], members: list[Member]) -> Plan:
         raise NotImplementedError
 
-    def _configuration(self) -> str:
+    def _kafka_azimuth_configuration(self) -> str:
         """Return the settings that must be equal in the group, as text; empty for the defaults."""
         raise NotImplementedError
 

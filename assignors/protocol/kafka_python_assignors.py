@@ -87,79 +87,81 @@ class HRWAssignor(Assignor):
                 above 0.
         """
         super().__init__(rack=rack, agent=agent, weight=weight, cooperative=cooperative, overrides=overrides)
-        self._weights = WeightsSource(weights)
-        self._workers = WorkersSource(workers)
-        self._fixed = (
-            "" if workers is None else f"workers={'of a function or file' if self._workers.changes else workers!r}"
+        self.__weights = WeightsSource(weights)
+        self.__workers = WorkersSource(workers)
+        self.__fixed = (
+            "" if workers is None else f"workers={'of a function or file' if self.__workers.changes else workers!r}"
         )
-        self._epsilon = epsilon
-        self._seed = seed
-        self._rack_by: RackBy = rack_by
-        self._node = node
+        self.__epsilon = epsilon
+        self.__seed = seed
+        self.__rack_by: RackBy = rack_by
+        self.__node = node
         if not _is_interval(watch_interval_s):
             raise WorkersError(f"watch_interval_s={watch_interval_s!r}, need a finite number above 0")
-        self._interval_s = watch_interval_s
-        self._watch: WorkersWatch | None = None
-        self._was_leader = False
-        self._plan([], [])  # raises BoundError, StrategyError
+        self.__interval_s = watch_interval_s
+        self.__watch: WorkersWatch | None = None
+        self.__was_leader = False
+        self._kafka_azimuth_plan([], [])  # raises BoundError, StrategyError
         if not callable(node):
             node_numbers([""], node)  # raises NodesError
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
         """Return the subscription of this member, after reading the workers and the weights of topics again."""
-        if self._workers.changes:
-            self._workers.refresh()
-        if self._weights.changes:
-            self._weights.refresh()
+        if self.__workers.changes:
+            self.__workers.refresh()
+        if self.__weights.changes:
+            self.__weights.refresh()
         return super().metadata(topics)
 
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401 -- kafka-python is untyped
         """Plan for the group, and watch the workers for changes from now on."""
-        planned = self._workers.value  # read before the plan, so that a change during the plan counts as a change
+        planned = self.__workers.value  # read before the plan, so that a change during the plan counts as a change
         given = super().assign(cluster, members)
-        self._was_leader = True
-        if self._workers.changes:
+        self.__was_leader = True
+        if self.__workers.changes:
             self.stop_watch()
             rejoin = Rejoin(self, cluster)
             if rejoin.alive():
-                self._watch = WorkersWatch(self._workers, planned, rejoin, self._interval_s)
+                self.__watch = WorkersWatch(self.__workers, planned, rejoin, self.__interval_s)
             else:
-                self._warn("rejoin", "no coordinator found: changed workers take effect at the next rebalance")
+                self._kafka_azimuth_warn(
+                    "rejoin", "no coordinator found: changed workers take effect at the next rebalance"
+                )
         return given
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """Remember the assignment; a member that no longer leads stops watching the workers."""
-        if not self._was_leader:
+        if not self.__was_leader:
             self.stop_watch()
-        self._was_leader = False
+        self.__was_leader = False
         super().on_assignment(assignment, generation)
 
     def stop_watch(self) -> None:
         """Stop watching the workers."""
-        if self._watch is not None:
-            self._watch.stop()
-            self._watch = None
+        if self.__watch is not None:
+            self.__watch.stop()
+            self.__watch = None
 
-    def _plan(self, topics: list[Topic], members: list[Member]) -> Plan:
+    def _kafka_azimuth_plan(self, topics: list[Topic], members: list[Member]) -> Plan:
         return plan(
             topics,
             members,
-            workers=self._workers.value,
-            epsilon=self._epsilon,
-            seed=self._seed,
-            rack_by=self._rack_by,
-            node=self._node,
-            overrides=self._present_overrides(members),
-            weights=self._weights.value,
+            workers=self.__workers.value,
+            epsilon=self.__epsilon,
+            seed=self.__seed,
+            rack_by=self.__rack_by,
+            node=self.__node,
+            overrides=self._kafka_azimuth_present_overrides(members),
+            weights=self.__weights.value,
         )
 
-    def _configuration(self) -> str:
-        parts = [self._fixed] if self._fixed else []
-        parts += [f"epsilon={self._epsilon!r}"] if self._epsilon != _EPSILON else []
-        parts += [f"seed={self._seed}"] if self._seed else []
-        parts += [f"rack_by={self._rack_by}"] if self._rack_by != "replicas" else []
-        parts += [f"overrides={self._overrides!r}"] if self._overrides else []
-        parts += [f"weights={self._weights}"] if self._weights.given else []
+    def _kafka_azimuth_configuration(self) -> str:
+        parts = [self.__fixed] if self.__fixed else []
+        parts += [f"epsilon={self.__epsilon!r}"] if self.__epsilon != _EPSILON else []
+        parts += [f"seed={self.__seed}"] if self.__seed else []
+        parts += [f"rack_by={self.__rack_by}"] if self.__rack_by != "replicas" else []
+        parts += [f"overrides={self._kafka_azimuth_overrides!r}"] if self._kafka_azimuth_overrides else []
+        parts += [f"weights={self.__weights}"] if self.__weights.given else []
         return " ".join(parts)
 
 
@@ -201,36 +203,36 @@ class ShuffledRoundRobinAssignor(Assignor):
         """
         check_flag("keep", keep)
         super().__init__(rack=rack, agent=agent, weight=1.0, cooperative=cooperative, overrides=overrides)
-        self._weights = WeightsSource(weights)
-        self._seed = seed
-        self._keep = keep
-        self._plan([], [])  # raises StrategyError
+        self.__weights = WeightsSource(weights)
+        self.__seed = seed
+        self.__keep = keep
+        self._kafka_azimuth_plan([], [])  # raises StrategyError
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
         """Return the subscription of this member, after reading the weights of topics again."""
-        if self._weights.changes:
-            self._weights.refresh()
+        if self.__weights.changes:
+            self.__weights.refresh()
         return super().metadata(topics)
 
-    def _plan(self, topics: list[Topic], members: list[Member]) -> Plan:
-        overrides = self._present_overrides(members)
-        weights = self._weights.value
+    def _kafka_azimuth_plan(self, topics: list[Topic], members: list[Member]) -> Plan:
+        overrides = self._kafka_azimuth_present_overrides(members)
+        weights = self.__weights.value
         return plan(
             topics,
             members,
             strategy="shuffled",
             epsilon=_EPSILON if weights else 0,  # volumes of whole partitions are seldom exactly equal
-            seed=self._seed,
-            keep=self._keep,
+            seed=self.__seed,
+            keep=self.__keep,
             overrides=overrides,
             weights=weights,
         )
 
-    def _configuration(self) -> str:
-        parts = [f"seed={self._seed}"] if self._seed else []
-        parts += [] if self._keep else ["keep=False"]
-        parts += [f"overrides={self._overrides!r}"] if self._overrides else []
-        parts += [f"weights={self._weights}"] if self._weights.given else []
+    def _kafka_azimuth_configuration(self) -> str:
+        parts = [f"seed={self.__seed}"] if self.__seed else []
+        parts += [] if self.__keep else ["keep=False"]
+        parts += [f"overrides={self._kafka_azimuth_overrides!r}"] if self._kafka_azimuth_overrides else []
+        parts += [f"weights={self.__weights}"] if self.__weights.given else []
         return " ".join(parts)
 
 

@@ -1,7 +1,7 @@
 """The adapters: confluent-kafka, its asyncio client and kafka-python.
 
-* `confluent`: `AZAwareProducer`.
-* `confluent_aio`: `AZAwareAIOProducer`.
+* `confluent`: `AZAwareProducer`; `producer_parts`: what its methods use, in one object.
+* `confluent_aio`: `AZAwareAIOProducer`; `aio_producer_parts`: what its methods use.
 * `serializing`: `AZAwareSerializingProducer`, `AZAwareAIOSerializingProducer`.
 * `kafka_python`: `AZAwarePartitioner`.
 * `produce_batch`: many records in one call.

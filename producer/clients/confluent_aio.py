@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from time import monotonic
 from typing import Any, Final, Unpack
@@ -13,17 +14,15 @@ from typing import Any, Final, Unpack
 from confluent_kafka import Producer
 from confluent_kafka.aio import AIOProducer
 
-from producer.clients.client_statistics import Statistics
+from producer.clients.aio_producer_parts import AIOProducerParts, ChosenPartition, Turn
 from producer.clients.configured_policy import REFRESH_S, topology_of, zone_policy
 from producer.clients.delivery_reports import kind_of
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.produce_batch import Messages, forget_errors, is_unplaced, size_of
-from producer.clients.produce_batch import choose as choose_partition
-from producer.clients.produce_batch import count as count_message
 from producer.clients.producer_options import ProducerOptions, split_options, with_placed
 from producer.metadata_requests import Lister
-from producer.partitioning.produce_interpreted import Deliveries, Kind
+from producer.partitioning.produce_interpreted import Deliveries
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_cost import Count, Traffic
 
@@ -50,10 +49,6 @@ _Queued = Callable[[str, Messages, int], None]
 """Gets messages that the client was asked to queue: topic, messages and partition."""
 
 
-class _Chosen(int):
-    """A partition that this class chose; the application's is a plain number."""
-
-
 class _PlacedAgain:
     """The base class's client. Records for partitions that a topic no longer has go where librdkafka chooses.
 
@@ -73,12 +68,14 @@ class _PlacedAgain:
         """Send messages of one partition, as the client."""
         sent = 0
         placed = messages
-        for chosen, run in groupby(messages, lambda one: partition == -1 or isinstance(one["partition"], _Chosen)):
+        for chosen, run in groupby(
+            messages, lambda one: partition == -1 or isinstance(one["partition"], ChosenPartition)
+        ):
             if chosen:
                 sent += self._client.produce_batch(topic, list(run), partition)
             else:
                 sent += self._deliveries.explicitly(self._client.produce_batch, topic, list(run), partition)
-        misplaced = [one for one in messages if isinstance(one.get("partition"), _Chosen) and is_unplaced(one)]
+        misplaced = [one for one in messages if isinstance(one.get("partition"), ChosenPartition) and is_unplaced(one)]
         if misplaced:
             self._watcher.expect_changes()
             placed = [one for one in messages if not is_unplaced(one)]
@@ -87,14 +84,6 @@ class _PlacedAgain:
             self._queued(topic, misplaced, -1)
         self._queued(topic, placed, partition)
         return sent
-
-
-class _Turn:
-    """The calls that wait for the first reading of a topic's leaders, in call order."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.calls = 0
 
 
 class AZAwareAIOProducer(AIOProducer):
@@ -124,29 +113,26 @@ class AZAwareAIOProducer(AIOProducer):
         policy = zone_policy(settings, options)
         deliveries = hot.Deliveries(policy.partitioner.empty_is_null)
         counts_inside = deliveries.is_possible and options.get("count") != "queued"
-        self._futures_count = policy.counts_deliveries and not counts_inside
-        self._counts_queued = not policy.counts_deliveries and not counts_inside
-        # A record gets its partition long before the client queues it, so partitioners count for their runs only.
-        self._topics_in_use = TopicsInUse(replace(policy, counts_deliveries=True))
-        self._waiting: dict[str, _Turn] = {}
-        self._topology = topology = topology_of(settings, options)
         own = weakref.ref(self)
-        drain = _drain_of(own, asyncio.get_running_loop())
-        self._watcher = LeaderWatcher(
-            _client_of(own), self._topics_in_use, topology, refresh_s=options.get("refresh_s", REFRESH_S), drain=drain
+        self._kafka_azimuth = parts = AIOProducerParts(
+            policy,
+            counts_inside=counts_inside,
+            topology=topology_of(settings, options),
+            client=_client_of(own),
+            refresh_s=options.get("refresh_s", REFRESH_S),
+            drain=_drain_of(own, asyncio.get_running_loop()),
         )
-        self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
-        final = self._statistics.with_callbacks(settings, coroutines=True)
+        final = parts.statistics.with_callbacks(settings, coroutines=True)
         if counts_inside:
-            self._topics_in_use.count_by(deliveries)
+            parts.topics_in_use.count_by(deliveries)
             final["plugin.library.paths"] = deliveries.plugins(final.get("plugin.library.paths"))
             deliveries.making(super().__init__, final, **others)
         else:
             super().__init__(final, **others)
-        queued = _counting(self._topics_in_use) if self._counts_queued else _ignore
-        placing = _PlacedAgain(self._producer, self._watcher, deliveries, queued)
+        queued = _counting(parts.topics_in_use) if parts.counts_queued else _ignore
+        placing = _PlacedAgain(self._producer, parts.watcher, deliveries, queued)
         self._kafka_executor._producer = placing  # type: ignore[assignment]  # noqa: SLF001 - the only way to a batch
-        self._watcher.start_for_reports()
+        parts.watcher.start_for_reports()
         refuse_after_fork(self)
 
     async def produce(
@@ -173,109 +159,59 @@ class AZAwareAIOProducer(AIOProducer):
             return await super().produce(
                 topic, value, key, *args, **kwargs
             )  # it refuses them, so there is nothing to count
-        turn = self._waiting.get(topic)
+        parts = self._kafka_azimuth
+        produce_now = partial(parts.produce_now, super().produce, topic, value, key)
+        turn = parts.waiting.get(topic)
         if turn is None:
-            if kwargs.get("partition", -1) != -1 or not self._watcher.must_load(topic):
-                return await self._produce_now(topic, value, key, *args, **kwargs)
-            turn = self._waiting[topic] = _Turn()
+            if kwargs.get("partition", -1) != -1 or not parts.watcher.must_load(topic):
+                return await produce_now(*args, **kwargs)
+            turn = parts.waiting[topic] = Turn()
         turn.calls += 1
         try:
             async with turn.lock:  # in call order, also for a call after the reading
-                if self._watcher.must_load(topic):
-                    await asyncio.to_thread(self._watcher.load, topic)
-                return await self._produce_now(topic, value, key, *args, **kwargs)
+                if parts.watcher.must_load(topic):
+                    await asyncio.to_thread(parts.watcher.load, topic)
+                return await produce_now(*args, **kwargs)
         finally:
             turn.calls -= 1
             if not turn.calls:
-                self._waiting.pop(topic, None)
-
-    async def _produce_now(
-        self,
-        topic: str,
-        value: str | bytes | None,
-        key: str | bytes | None,
-        *args: Any,  # noqa: ANN401 - as the base class types it
-        **kwargs: Any,  # noqa: ANN401 - as the base class types it
-    ) -> "asyncio.Future[Any]":
-        own = kwargs.get("partition", -1)
-        message = {"value": value, "key": key, "partition": own}
-        size = size_of(message)
-        kind = kind_of(key, self._topics_in_use.policy, explicit=own != -1)
-        partitioner = self._topics_in_use.partitioners.get(topic)
-        if partitioner is None:
-            future = await super().produce(topic, value, key, *args, **kwargs)
-            if own != -1:
-                self._watcher.load_later(topic)
-            return self._counted(future, topic, kind, size)
-        destinations = partitioner.destinations
-        chosen = choose_partition(partitioner, message)
-        # For the run, and first: the base class may await a whole batch here, and other tasks must see the bytes.
-        count_message(partitioner, message, chosen)
-        if destinations.is_full():
-            self._topics_in_use.advance(topic, destinations)
-        elif not size and chosen == destinations.partition:
-            self._topics_in_use.advance_after_empty(topic, destinations)
-        future = await super().produce(
-            topic, value, key, *args, **{**kwargs, "partition": chosen if own != -1 else _Chosen(chosen)}
-        )
-        return self._counted(future, topic, kind, size)
-
-    def _counted(self, future: "asyncio.Future[Any]", topic: str, kind: Kind, size: int) -> "asyncio.Future[Any]":
-        """Count a record at its delivery, if futures count deliveries."""
-
-        def count_delivered(done: "asyncio.Future[Any]") -> None:
-            if not done.cancelled() and done.exception() is None:
-                self._topics_in_use.count_delivered(topic, done.result().partition(), kind, Count(1, size))
-
-        if self._futures_count:
-            future.add_done_callback(count_delivered)
-        return future
+                parts.waiting.pop(topic, None)
 
     def traffic(self) -> Traffic:
         """Return the traffic so far, of queued or delivered records as set by `count`; bytes before compression."""
-        traffic = self._statistics.complete(self._topics_in_use.traffic())
-        return replace(traffic, delivered=not self._counts_queued)
+        parts = self._kafka_azimuth
+        return replace(parts.statistics.complete(parts.topics_in_use.traffic()), delivered=not parts.counts_queued)
 
     async def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use other credentials, as the base class does, also for reading racks."""
         await super().set_sasl_credentials(username, password)
-        self._topology.set_sasl_credentials(username, password)
+        self._kafka_azimuth.topology.set_sasl_credentials(username, password)
 
     def __len__(self) -> int:
-        return super().__len__() + (0 if self._is_closed else self._waiting_calls())
-
-    def _waiting_calls(self) -> int:
-        """Count the calls of `produce` whose records the base class does not have yet."""
-        return sum(turn.calls for turn in self._waiting.values())
-
-    async def _hand_over(self) -> None:
-        """Wait until the base class has the records of all calls of `produce` so far."""
-        for turn in list(self._waiting.values()):
-            async with turn.lock:  # a lock of asyncio is taken in the order of the calls
-                pass
+        return super().__len__() + (0 if self._is_closed else self._kafka_azimuth.waiting_calls())
 
     async def flush(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base class types it
         """Send all records and wait for them, as the base class does; also those that wait for a topic's leaders."""
         given = args[0] if args else kwargs.pop("timeout", None)
         if not isinstance(given, int | float) or given < 0:
-            await self._hand_over()
+            await self._kafka_azimuth.hand_over()
             return await super().flush(*(args or (() if given is None else (given,))), **kwargs)
         until = monotonic() + given
         with suppress(TimeoutError):
             async with asyncio.timeout(given):
-                await self._hand_over()
+                await self._kafka_azimuth.hand_over()
         left = await super().flush(max(0.0, until - monotonic()), *args[1:], **kwargs)
-        return left + self._waiting_calls()
+        return left + self._kafka_azimuth.waiting_calls()
 
     async def purge(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base class types it
         """Remove records from the queues, as the base class does; also those that wait for a topic's leaders."""
-        await self._hand_over()
+        await self._kafka_azimuth.hand_over()
         return await super().purge(*args, **kwargs)
 
     async def close(self) -> None:
         """Stop watching the leaders and close, as the base class does."""
-        await self._hand_over()
-        await asyncio.to_thread(self._watcher.close)
+        await self._kafka_azimuth.hand_over()
+        await asyncio.to_thread(self._kafka_azimuth.watcher.close)
         await super().close()
 
 
@@ -284,7 +220,7 @@ def _counting(topics_in_use: TopicsInUse) -> _Queued:
         """Count the messages that the client has queued; a full queue refuses some."""
         for message in messages:
             if "_error" not in message:
-                explicit = partition != -1 and not isinstance(message["partition"], _Chosen)
+                explicit = partition != -1 and not isinstance(message["partition"], ChosenPartition)
                 kind = kind_of(message.get("key"), topics_in_use.policy, explicit=explicit)
                 topics_in_use.count_delivered(topic, partition, kind, Count(1, size_of(message)))
 

@@ -89,20 +89,20 @@ class AZAwarePartitioner(Partitioner):
             aware=aware,
             skew=skew,
         )
-        self._topics_in_use = TopicsInUse(policy, destinations=hot.Destinations)
-        self._partitioners = self._topics_in_use.partitioners
-        self._refresh_s = refresh_s
-        self._seen_topics: dict[str, _SeenTopic] = {}
-        self._ask_at = 0.0
-        self._wire_totals: WireTotals | None = None
-        self._wire_zones = WireBytesByZone()
-        self._accumulator: Callable[[], RecordAccumulator | None] = lambda: None
-        self._racks: dict[int, str | None] = {}
-        self._hinted: object = None
-        self._last: dict[int, tuple[Destinations, int]] = {}
-        self._composed = choose is not None
-        self._last_chosen: dict[int, _Chosen] = {}
-        self._kept: dict[int, _Chosen] = {}
+        self.__topics_in_use = TopicsInUse(policy, destinations=hot.Destinations)
+        self.__partitioners = self.__topics_in_use.partitioners
+        self.__refresh_s = refresh_s
+        self.__seen_topics: dict[str, _SeenTopic] = {}
+        self.__ask_at = 0.0
+        self.__wire_totals: WireTotals | None = None
+        self.__wire_zones = WireBytesByZone()
+        self.__accumulator: Callable[[], RecordAccumulator | None] = lambda: None
+        self.__racks: dict[int, str | None] = {}
+        self.__hinted: object = None
+        self.__last: dict[int, tuple[Destinations, int]] = {}
+        self.__composed = choose is not None
+        self.__last_chosen: dict[int, _Chosen] = {}
+        self.__kept: dict[int, _Chosen] = {}
 
     def partition(  # noqa: PLR0913, PLR0917 - kafka-python's signature
         self,
@@ -119,10 +119,10 @@ class AZAwarePartitioner(Partitioner):
             UnknownTopicError: the topic has no partitions in this client's metadata.
         """
         # Without helper functions, as in `AZAwareProducer.produce`: a call costs a tenth of the time of this method.
-        seen = self._seen_topics.get(topic)
+        seen = self.__seen_topics.get(topic)
         metadata = cluster._partitions  # noqa: SLF001 - its identity is the only sign of a refresh that costs nothing
         if seen is None or seen.metadata is not metadata or (seen.away and monotonic() >= seen.until):
-            seen = self._read_metadata(topic, cluster)
+            seen = self.__read_metadata(topic, cluster)
         destinations = seen.partitioner.destinations
         key_size = 0
         if serialized_key is not None:
@@ -130,19 +130,19 @@ class AZAwarePartitioner(Partitioner):
                 serialized_key = bytes(serialized_key)
             key_size = len(serialized_key)
         if serialized_key is None or key_size < destinations.shortest_key:
-            if self._composed:
-                return self._partition_chosen(seen, topic, serialized_key, serialized_value, cluster)
+            if self.__composed:
+                return self.__partition_chosen(seen, topic, serialized_key, serialized_value, cluster)
             number = destinations.partition
             if seen.partitions[number].leader_id != seen.leaders[number]:
                 # The metadata was changed in place, so its identity does not show it.
-                destinations = self._read_metadata(topic, cluster).partitioner.destinations
+                destinations = self.__read_metadata(topic, cluster).partitioner.destinations
                 number = destinations.partition
             size = key_size + (len(serialized_value) if serialized_value is not None else 0)
-            self._last[get_ident()] = destinations, size
+            self.__last[get_ident()] = destinations, size
             if destinations.take_unkeyed(size):
-                self._advance(seen.partitioner, destinations)
+                self.__advance(seen.partitioner, destinations)
             elif not size:
-                self._topics_in_use.advance_after_empty(topic, destinations)
+                self.__topics_in_use.advance_after_empty(topic, destinations)
             return number
         # Leaders that change in place are noticed by `_notice_hints`: a look at this partition's would miss the
         # processor's caches if the topic has thousands.
@@ -150,34 +150,34 @@ class AZAwarePartitioner(Partitioner):
             serialized_key, key_size + len(serialized_value) if serialized_value is not None else key_size
         )
 
-    def _partition_chosen(
+    def __partition_chosen(
         self, seen: "_SeenTopic", topic: str, key: bytes | None, value: bytes | None, cluster: ClusterMetadata
     ) -> int:
         """Let the application's partitioner choose, unless it already chose for a record that needs a new batch."""
         thread = get_ident()
-        kept = self._kept.pop(thread, None)
+        kept = self.__kept.pop(thread, None)
         if kept is not None and kept.topic == topic and kept.number in seen.partitioner.locality.candidates:
             number = kept.number  # a second choice would skip a partition at each new batch
         else:
             number = seen.partitioner.choose(key)
             if seen.partitions[number].leader_id != seen.leaders[number]:
-                seen = self._read_metadata(topic, cluster)
+                seen = self.__read_metadata(topic, cluster)
                 number = seen.partitioner.choose(key)
         size = (0 if key is None else len(key)) + (0 if value is None else len(value))
         seen.partitioner.destinations.unkeyed.add(number, size)
-        self._last_chosen[thread] = _Chosen(topic, number, size)
+        self.__last_chosen[thread] = _Chosen(topic, number, size)
         return number
 
     def on_new_batch(self, topic: str, cluster: ClusterMetadata, prev_partition: int) -> None:  # noqa: ARG002 - its hook
         """Revert the count of the record that did not fit, and switch the partition if the run has its bytes."""
-        if self._composed:
-            chosen = self._last_chosen.pop(get_ident(), None)
+        if self.__composed:
+            chosen = self.__last_chosen.pop(get_ident(), None)
             if chosen is not None and (chosen.topic, chosen.number) == (topic, prev_partition):
-                self._partitioners[topic].destinations.unkeyed.add(prev_partition, -chosen.size, -1)
-                self._kept[get_ident()] = chosen
+                self.__partitioners[topic].destinations.unkeyed.add(prev_partition, -chosen.size, -1)
+                self.__kept[get_ident()] = chosen
             return
-        last = self._last.pop(get_ident(), None)
-        partitioner = self._partitioners.get(topic)
+        last = self.__last.pop(get_ident(), None)
+        partitioner = self.__partitioners.get(topic)
         if last is None or partitioner is None or last[0].partition != prev_partition:
             return
         destinations, size = last
@@ -186,15 +186,15 @@ class AZAwarePartitioner(Partitioner):
         run = destinations.unkeyed.of(prev_partition).bytes
         if (
             destinations is partitioner.destinations
-            and run >= destinations.switch_at - self._topics_in_use.policy.batch_bytes // 4
+            and run >= destinations.switch_at - self.__topics_in_use.policy.batch_bytes // 4
         ):
-            self._advance(partitioner, destinations)
+            self.__advance(partitioner, destinations)
 
-    def _advance(self, partitioner: TopicPartitioner, destinations: Destinations) -> None:
-        accumulator = self._accumulator()
+    def __advance(self, partitioner: TopicPartitioner, destinations: Destinations) -> None:
+        accumulator = self.__accumulator()
         if accumulator is not None:
-            self._topics_in_use.set_queues(partitioner.topic, _batches_waiting(accumulator, partitioner))
-        self._topics_in_use.advance(partitioner.topic, destinations)
+            self.__topics_in_use.set_queues(partitioner.topic, _batches_waiting(accumulator, partitioner))
+        self.__topics_in_use.advance(partitioner.topic, destinations)
 
     def watch(self, producer: KafkaProducer) -> None:
         """Count headers and bytes on the wire as well, and avoid slow leaders; call it once, before the first record.
@@ -215,70 +215,70 @@ class AZAwarePartitioner(Partitioner):
         ) -> object:
             future = send(topic, value=value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
             if headers and partition is None:
-                self._count_headers(future, headers_length(headers), keyed=key is not None)
+                self.__count_headers(future, headers_length(headers), keyed=key is not None)
             return future
 
         untyped.send = weighed
-        self._accumulator = weakref.ref(producer._accumulator)  # noqa: SLF001 - no public name shows the queue
-        self._wire_totals = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
+        self.__accumulator = weakref.ref(producer._accumulator)  # noqa: SLF001 - no public name shows the queue
+        self.__wire_totals = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
 
-    def _count_headers(self, future: Any, size: int, *, keyed: bool) -> None:  # noqa: ANN401 - untyped there
+    def __count_headers(self, future: Any, size: int, *, keyed: bool) -> None:  # noqa: ANN401 - untyped there
         place = getattr(getattr(future, "_produce_future", None), "topic_partition", None)
         if place is None:  # the record was refused
             return
-        partitioner = self._partitioners.get(place.topic)
+        partitioner = self.__partitioners.get(place.topic)
         if partitioner is not None:
             destinations = partitioner.destinations
             keyed = keyed and destinations.shortest_key == 0  # kafka-python's empty keys are keys
             counts = destinations.keyed if keyed else destinations.unkeyed
             counts.add(place.partition, size, 0)
             if not keyed and destinations.partition == place.partition and destinations.is_full():
-                self._advance(partitioner, destinations)
+                self.__advance(partitioner, destinations)
 
     def traffic(self) -> Traffic:
         """Return the traffic of the queued records so far; bytes are those before compression."""
-        return self._topics_in_use.traffic(self._wire_bytes())
+        return self.__topics_in_use.traffic(self.__wire_bytes())
 
-    def _wire_bytes(self) -> dict[str, int]:
-        totals = self._wire_totals
-        return self._wire_zones.update(totals.by_node, self._racks) if totals else {}
+    def __wire_bytes(self) -> dict[str, int]:
+        totals = self.__wire_totals
+        return self.__wire_zones.update(totals.by_node, self.__racks) if totals else {}
 
-    def _read_metadata(self, topic: str, cluster: ClusterMetadata) -> "_SeenTopic":
+    def __read_metadata(self, topic: str, cluster: ClusterMetadata) -> "_SeenTopic":
         metadata = cluster._partitions  # noqa: SLF001 - leaders without a copy per record
         found = metadata.get(topic)
         if not found:
             raise UnknownTopicError(
                 f"topic {topic!r} has no partitions in this client's metadata: does it exist, may this client see it?"
             )
-        self._notice_hints(cluster)
+        self.__notice_hints(cluster)
         now = monotonic()
         partitions = [found.get(number, _NO_LEADER) for number in range(max(found) + 1)]
         leaders = [partition.leader_id for partition in partitions]
         # Brokers that are down keep their last rack.
-        racks = self._racks | {broker.node_id: broker.rack or None for broker in cluster.brokers()}
-        if racks != self._racks:
-            if self._racks:
-                self._wire_bytes()  # what was sent so far belongs to the previous zones
-            self._racks = racks
+        racks = self.__racks | {broker.node_id: broker.rack or None for broker in cluster.brokers()}
+        if racks != self.__racks:
+            if self.__racks:
+                self.__wire_bytes()  # what was sent so far belongs to the previous zones
+            self.__racks = racks
         known = [leader if leader >= 0 else None for leader in leaders]
         replicas = [getattr(partition, "replica_nodes", ()) for partition in partitions]
-        partitioner = self._topics_in_use.update(topic, known, self._racks, now, replicas if any(replicas) else ())
-        away = self._topics_in_use.is_away(partitioner)
+        partitioner = self.__topics_in_use.update(topic, known, self.__racks, now, replicas if any(replicas) else ())
+        away = self.__topics_in_use.is_away(partitioner)
         seen = _SeenTopic(metadata, partitions, leaders, partitioner, away, now + _LOOK_S)
-        self._seen_topics[topic] = seen
-        if away and now >= self._ask_at:
+        self.__seen_topics[topic] = seen
+        if away and now >= self.__ask_at:
             # A leader that returns to the zone causes no error, and the client refreshes only every 300 s.
-            self._ask_at = now + self._refresh_s
+            self.__ask_at = now + self.__refresh_s
             cluster.request_update()
         return seen
 
-    def _notice_hints(self, cluster: ClusterMetadata) -> None:
+    def __notice_hints(self, cluster: ClusterMetadata) -> None:
         """Forget a topic when a leader hint of a response (KIP-951) changes the metadata in place."""
         untyped: Any = cluster
-        if self._hinted is untyped:
+        if self.__hinted is untyped:
             return
-        self._hinted, update = untyped, untyped.update_partition_leader
-        forget = self._seen_topics.pop
+        self.__hinted, update = untyped, untyped.update_partition_leader
+        forget = self.__seen_topics.pop
 
         @functools.wraps(update)
         def noticed(partition: TopicPartition, leader_id: int, leader_epoch: int) -> object:

@@ -2,11 +2,19 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import suppress
 from inspect import isawaitable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from confluent_kafka import SerializingProducer
+from confluent_kafka._serde_builder import (
+    AsyncSharedClusterIdResolver,
+    async_build_serdes,
+    async_close_serdes,
+    pop_serde_props,
+    propagate_async_cluster_id_resolver,
+)
 from confluent_kafka.error import KeySerializationError, ValueSerializationError
 from confluent_kafka.serialization import MessageField, SerializationContext
 
@@ -23,7 +31,7 @@ class _WithOptions(AZAwareProducer):
     """`AZAwareProducer` behind the constructor of `SerializingProducer`, which passes on only the configuration."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        options: dict[str, Any] = self.__dict__.pop("_options")
+        options: dict[str, Any] = self.__dict__.pop("_kafka_azimuth_options")
         super().__init__(config, **options)
 
 
@@ -56,35 +64,85 @@ class AZAwareSerializingProducer(SerializingProducer[Any, Any], _WithOptions):  
         conf: Mapping[str, Any] | None = None,
         **options: Any,  # noqa: ANN401 - those of `AZAwareProducer`
     ) -> None:
-        given = [one for one in (config, conf) if one is not None]
-        if len(given) != 1:
-            raise TypeError(f"{type(self).__name__}() takes one configuration: config or conf")
-        self._options = options
-        super().__init__(dict(given[0]))
+        settings = _one_of(config, conf, type(self).__name__)
+        object.__setattr__(self, "_kafka_azimuth_options", options)
+        super().__init__(settings)
 
 
 class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
-    """The asyncio twin of `AZAwareSerializingProducer`.
+    """The asyncio twin of `AZAwareSerializingProducer`, as `confluent_kafka.aio.AsyncSerializingProducer`.
+
+    ```python
+    producer = await AZAwareAIOSerializingProducer(
+        {"bootstrap.servers": servers, "client.rack": "az-a", "value.serializer.builder": builder}
+    )
+    ```
 
     Args:
         config: as for `AIOProducer`, with `key.serializer` and `value.serializer`: plain callables, or those of the
-            schema registry's asyncio client, which are awaited. A `.builder` of one is refused, because it is awaited,
-            too: build the serializer first.
+            schema registry's asyncio client, which are awaited. Or their builders, as `value.serializer.builder`.
+        conf: the same under the name of confluent-kafka's class, in place of `config`.
         options: as for `AZAwareAIOProducer`.
 
     Raises:
-        ValueError: the configuration has a `.builder`.
+        ValueError: a serializer comes with its builder, or a builder has no serializer.
 
-    Contract: records of one topic are sent in the order of the calls, although a serializer may await a schema.
+    Contract:
+    * With a builder, construction is awaited: `await` or `async with` builds the serializers, and `close` closes those.
+      Without one, `await` has no effect.
+    * Records of one topic are sent in the order of the calls, although a serializer may await a schema.
     """
 
-    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:  # noqa: ANN401 - of `AZAwareAIOProducer`
-        if built := [name for name in _SERIALIZERS if f"{name}.builder" in config]:
-            raise ValueError(f"{built[0]}.builder: await its build first, and give the serializer as {built[0]}")
-        self._serializers: tuple[Serializer | None, ...] = tuple(config.get(name) for name in _SERIALIZERS)
-        self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._calls = 0
-        super().__init__({name: value for name, value in config.items() if name not in _SERIALIZERS}, **options)
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        conf: Mapping[str, Any] | None = None,
+        **options: Any,  # noqa: ANN401 - of `AZAwareAIOProducer`
+    ) -> None:
+        settings = _one_of(config, conf, type(self).__name__)
+        specs, rest = pop_serde_props(settings, *_SERIALIZERS)
+        self._kafka_azimuth_built: list[Any] = []
+        self._kafka_azimuth_unbuilt = (specs, rest, options) if any(one.builder is not None for one in specs) else None
+        if self._kafka_azimuth_unbuilt is None:
+            self._kafka_azimuth_begin(rest, [one.serde for one in specs], options)
+
+    def _kafka_azimuth_begin(
+        self, config: Mapping[str, Any], serializers: list[Serializer | None], options: dict[str, Any]
+    ) -> None:
+        super().__init__(config, **options)
+        calls = _SerializingCalls(*serializers)
+        self._kafka_azimuth_serializing = self._kafka_azimuth.earlier = calls
+        propagate_async_cluster_id_resolver(AsyncSharedClusterIdResolver(self.cluster_id), serializers)
+
+    async def _kafka_azimuth_build(self) -> Self:
+        if self._kafka_azimuth_unbuilt is None:
+            return self
+        specs, rest, options = self._kafka_azimuth_unbuilt
+        serializers, built, rest = await async_build_serdes(specs, rest)
+        try:
+            self._kafka_azimuth_begin(rest, serializers, options)
+        except BaseException:
+            with suppress(Exception):
+                await async_close_serdes(built)
+            raise
+        self._kafka_azimuth_unbuilt, self._kafka_azimuth_built = None, built
+        return self
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self._kafka_azimuth_build().__await__()
+
+    async def __aenter__(self) -> Self:
+        return await self
+
+    async def close(self) -> None:
+        """Close as `AZAwareAIOProducer.close`, then the serializers of builders; a second call has no effect."""
+        if self._kafka_azimuth_unbuilt is not None:
+            return
+        if not self._is_closed:
+            await super().close()
+        built, self._kafka_azimuth_built = self._kafka_azimuth_built, []
+        await async_close_serdes(built)
 
     async def produce(  # type: ignore[override]  # noqa: PLR0913, PLR0917 -- the arguments of `SerializingProducer`
         self,
@@ -103,6 +161,8 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
             RuntimeError: the producer is closed. This and the next are raised before a serializer is called.
             TypeError: the topic is not a str.
         """
+        if self._kafka_azimuth_unbuilt is not None:
+            raise RuntimeError(f"its serializers are not built yet: await {type(self).__name__}(...)")
         if self._is_closed:
             raise RuntimeError("Producer has been closed")
         if not isinstance(topic, str):
@@ -111,14 +171,46 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
         kwargs |= {"partition": partition} if partition != -1 else {}
         kwargs |= {"timestamp": timestamp} if timestamp != 0 else {}
         kwargs |= {"headers": headers} if headers is not None else {}
+        return await self._kafka_azimuth_serializing.produce(super().produce, topic, key, value, kwargs)
+
+
+class _SerializingCalls:
+    """The calls of `produce` of one producer, which serialize and send the records of a topic in call order.
+
+    Args:
+        key_serializer: None for keys that are sent as they are.
+        value_serializer: None for values that are sent as they are.
+    """
+
+    def __init__(self, key_serializer: Serializer | None, value_serializer: Serializer | None) -> None:
+        self._key_serializer = key_serializer
+        self._value_serializer = value_serializer
+        self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._calls = 0
+
+    @property
+    def calls(self) -> int:
+        """The number of calls whose records the base class does not have yet."""
+        return self._calls
+
+    async def produce(
+        self,
+        send: Callable[..., Awaitable["asyncio.Future[Any]"]],
+        topic: str,
+        key: Any,  # noqa: ANN401 - what the serializer takes
+        value: Any,  # noqa: ANN401 - as key
+        more: dict[str, Any],
+    ) -> "asyncio.Future[Any]":
+        """Serialize a record, and send it by the base class's `produce`."""
         self._calls += 1
         try:
-            return await self._produce_in_order(topic, key, value, kwargs)
+            return await self._produce_in_order(send, topic, key, value, more)
         finally:
             self._calls -= 1
 
     async def _produce_in_order(
         self,
+        send: Callable[..., Awaitable["asyncio.Future[Any]"]],
         topic: str,
         key: Any,  # noqa: ANN401 - what the serializer takes
         value: Any,  # noqa: ANN401 - as key
@@ -126,18 +218,23 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
     ) -> "asyncio.Future[Any]":
         async with self._order[topic]:
             context = SerializationContext(topic, MessageField.KEY, more.get("headers"))
-            key = await _serialized(self._serializers[0], key, context, KeySerializationError)
+            key = await _serialized(self._key_serializer, key, context, KeySerializationError)
             context.field = MessageField.VALUE
-            value = await _serialized(self._serializers[1], value, context, ValueSerializationError)
-            return await super().produce(topic, value, key, **more)
+            value = await _serialized(self._value_serializer, value, context, ValueSerializationError)
+            return await send(topic, value, key, **more)
 
-    def _waiting_calls(self) -> int:
-        return self._calls
-
-    async def _hand_over(self) -> None:
+    async def hand_over(self) -> None:
+        """Wait until the base class has the records of all calls so far."""
         for lock in list(self._order.values()):
             async with lock:  # as in the base class; each call keeps it until its record is handed over
                 pass
+
+
+def _one_of(config: Mapping[str, Any] | None, conf: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
+    given = [one for one in (config, conf) if one is not None]
+    if len(given) != 1:
+        raise TypeError(f"{kind}() takes one configuration: config or conf")
+    return dict(given[0])
 
 
 async def _serialized(

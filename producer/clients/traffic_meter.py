@@ -32,13 +32,13 @@ class TrafficMeter:
     """
 
     def __init__(self, config: Mapping[str, Any], *, racks: Racks | None = None, timeout_s: float = 10.0) -> None:
-        self._rack = config.get("client.rack")
-        self._topology = Topology(config, racks, timeout_s)
-        self._lock = threading.RLock()  # a signal handler may call while this thread holds it
-        self._counts: dict[tuple[str, int], Count] = {}
-        self._zones: dict[str, tuple[str | None, ...]] = {}
-        self._copies: dict[str, tuple[int, ...]] = {}
-        self._started = monotonic()
+        self.__rack = config.get("client.rack")
+        self.__topology = Topology(config, racks, timeout_s)
+        self.__lock = threading.RLock()  # a signal handler may call while this thread holds it
+        self.__counts: dict[tuple[str, int], Count] = {}
+        self.__zones: dict[str, tuple[str | None, ...]] = {}
+        self.__copies: dict[str, tuple[int, ...]] = {}
+        self.__started = monotonic()
 
     def delivered(self, error: KafkaError | None, message: Message) -> None:
         """Count a delivery report; pass this as `on_delivery`.
@@ -49,12 +49,12 @@ class TrafficMeter:
             return
         place = message.topic() or "", message.partition() or 0
         record = Count(1, payload(message))
-        with self._lock:
-            self._counts[place] = self._counts.get(place, Count()).plus(record)
+        with self.__lock:
+            self.__counts[place] = self.__counts.get(place, Count()).plus(record)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use other credentials from the next request to the cluster on."""
-        self._topology.set_sasl_credentials(username, password)
+        self.__topology.set_sasl_credentials(username, password)
 
     def traffic(self) -> Traffic:
         """Return the traffic of the delivered records.
@@ -62,28 +62,30 @@ class TrafficMeter:
         Raises:
             MetadataError: leaders or racks could not be read.
         """
-        with self._lock:
-            counts = dict(self._counts)
-        new = {topic for topic, number in counts if number >= len(self._zones.get(topic, ()))}
+        with self.__lock:
+            counts = dict(self.__counts)
+        new = {topic for topic, number in counts if number >= len(self.__zones.get(topic, ()))}
         if new:  # only those: the records of other topics would move to the current zones
             replicas: dict[str, Replicas] = {}
-            found = self._topology.leaders(new, replicas)
-            self._zones |= {topic: zones_of(leaders, self._topology.racks) for topic, leaders in found.items()}
-            self._copies |= {
-                topic: copies_elsewhere(found[topic], held, self._topology.racks) for topic, held in replicas.items()
+            found = self.__topology.leaders(new, replicas)
+            self.__zones |= {topic: zones_of(leaders, self.__topology.racks) for topic, leaders in found.items()}
+            self.__copies |= {
+                topic: copies_elsewhere(found[topic], held, self.__topology.racks) for topic, held in replicas.items()
             }
-        flows = (self._flow(place, count, self._rack) for place, count in counts.items())
-        copied = sum(count.bytes * self._copies_of(place) for place, count in counts.items()) if self._copies else None
-        seconds = monotonic() - self._started
-        return summarise(flows, self._rack, delivered=True, replicated_bytes=copied, seconds=seconds)
+        flows = (self.__flow(place, count, self.__rack) for place, count in counts.items())
+        copied = (
+            sum(count.bytes * self.__copies_of(place) for place, count in counts.items()) if self.__copies else None
+        )
+        seconds = monotonic() - self.__started
+        return summarise(flows, self.__rack, delivered=True, replicated_bytes=copied, seconds=seconds)
 
-    def _copies_of(self, place: tuple[str, int]) -> int:
+    def __copies_of(self, place: tuple[str, int]) -> int:
         topic, partition = place
-        copies = self._copies.get(topic, ())
+        copies = self.__copies.get(topic, ())
         return copies[partition] if partition < len(copies) else 0
 
-    def _flow(self, place: tuple[str, int], count: Count, rack: str | None) -> Flow:
+    def __flow(self, place: tuple[str, int], count: Count, rack: str | None) -> Flow:
         topic, partition = place
-        zones = self._zones.get(topic, ())
+        zones = self.__zones.get(topic, ())
         zone = zones[partition] if partition < len(zones) else None
         return Flow(topic, zone, Reason.LOCAL if zone == rack and rack else Reason.NOT_AWARE, count)

@@ -454,14 +454,14 @@ def produce(
     cdef const char* start = NULL
     cdef const char* value_start = NULL
     cdef Py_ssize_t size, chosen, key_size = 0, value_size = 0
-    cdef PyObject* found = PyDict_GetItemWithError(self._destinations, topic)
+    cdef PyObject* found = PyDict_GetItemWithError(self._kafka_azimuth_destinations, topic)
     # A reference is taken at once: the code below may run other code, perhaps of another thread, which replaces it.
     cdef Destinations destinations = None if found is NULL else <Destinations?><object>found
     # One callback only: the base class ignores `on_delivery` when `callback` is given, even as None. Compared with
     # None, because a callable may be false, such as an empty subclass of list.
     delivered = on_delivery if callback is None else callback
     if destinations is None or partition is not ANY_PARTITION:
-        self._produce_uncommon(topic, value, key, partition, delivered, timestamp, headers)
+        self._kafka_azimuth.produce_uncommon(self, topic, value, key, partition, delivered, timestamp, headers)
         return
     cdef bint unkeyed = key is None
     cdef bint plain = delivered is None and headers is None and timestamp is NO_TIMESTAMP
@@ -482,7 +482,7 @@ def produce(
     if viewed:
         value_size = view(value, &value_start)
     if destinations.queue is None:
-        destinations.connect(self._direct, topic)
+        destinations.connect(self._kafka_azimuth.direct, topic)
     # From the check of the client to the end of the call no other thread runs Python, so none closes the client.
     if not (
         direct
@@ -495,9 +495,9 @@ def produce(
             if plain:  # no default arguments: the base class takes as long to parse them as a look-up takes here
                 send(self, topic, value, key, chosen)
             else:
-                send(self, topic, value, key, chosen, self._reports.before(delivered, headers), None, timestamp, headers)
+                send(self, topic, value, key, chosen, self._kafka_azimuth.reports.before(delivered, headers), None, timestamp, headers)
         except KafkaException as refusal:
-            self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)
+            self._kafka_azimuth.produce_refused(self, refusal, topic, value, key, delivered, timestamp, headers)
             return
     size = key_size + (value_size if viewed or value is None else length(value))
     if headers is not None:
@@ -505,6 +505,6 @@ def produce(
     if not unkeyed:
         destinations.keyed.count(chosen, size)
     elif destinations.unkeyed.count(chosen, size) >= destinations.switch_at:
-        self._topics_in_use.advance(topic, destinations)
+        self._kafka_azimuth.topics_in_use.advance(topic, destinations)
     elif size == 0:
-        self._topics_in_use.advance_after_empty(topic, destinations)
+        self._kafka_azimuth.topics_in_use.advance_after_empty(topic, destinations)

@@ -227,7 +227,7 @@ def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; t
     ):
         if key is None:
             try:
-                destinations = self._destinations[topic]
+                destinations = self._kafka_azimuth_destinations[topic]
                 weight = WEIGHTS[len(value)]
             except (IndexError, KeyError, TypeError):  # a long record; a topic that is new; no name
                 pass
@@ -237,19 +237,19 @@ def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; t
                 try:
                     _send(self, topic, value, None, chosen)
                 except KafkaException as refusal:
-                    self._produce_refused(refusal, topic, value, key, None, timestamp, headers)
+                    self._kafka_azimuth.produce_refused(self, refusal, topic, value, key, None, timestamp, headers)
                     return
                 # No other code, perhaps of another thread, may run between the read and the write of a count.
                 packed = destinations.unkeyed_packed
                 packed[chosen] = total = packed[chosen] + weight
                 if total >= destinations.full_at:
-                    self._topics_in_use.advance(topic, destinations)
+                    self._kafka_azimuth.topics_in_use.advance(topic, destinations)
                 elif weight == EMPTY:
-                    self._topics_in_use.advance_after_empty(topic, destinations)
+                    self._kafka_azimuth.topics_in_use.advance_after_empty(topic, destinations)
                 return
         elif type(key) is bytes and key:
             try:
-                destinations = self._destinations[topic]
+                destinations = self._kafka_azimuth_destinations[topic]
                 find, slots, table, packed = destinations.keyed_way
                 weight = WEIGHTS[len(value) + len(key)]
             except (IndexError, KeyError, TypeError):  # a long record; a topic that is new, or ignores keys; no name
@@ -263,7 +263,7 @@ def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; t
                 try:
                     _send(self, topic, value, key, chosen)
                 except KafkaException as refusal:
-                    self._produce_refused(refusal, topic, value, key, None, timestamp, headers)
+                    self._kafka_azimuth.produce_refused(self, refusal, topic, value, key, None, timestamp, headers)
                     return
                 packed[chosen] += weight  # without other code between the read and the write, here too
                 return
@@ -282,12 +282,12 @@ def _produce_any(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
     headers: Any,  # noqa: ANN401 - as the base class types it
 ) -> None:
     """As `produce`, for records with text, other buffers or more than a key and a value."""
-    destinations = self._destinations.get(topic)
+    destinations = self._kafka_azimuth_destinations.get(topic)
     # One callback only: the base class ignores `on_delivery` when `callback` is given, even as None. Compared with
     # None, because a callable may be false, such as an empty subclass of list.
     delivered = on_delivery if callback is None else callback
     if destinations is None or partition is not ANY_PARTITION:
-        self._produce_uncommon(topic, value, key, partition, delivered, timestamp, headers)
+        self._kafka_azimuth.produce_uncommon(self, topic, value, key, partition, delivered, timestamp, headers)
         return
     # The size is computed first: a queued record must not end in an error, and no other code, perhaps of another
     # thread, may run between the read and the write of a count.
@@ -309,10 +309,20 @@ def _produce_any(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
         if delivered is None and headers is None and timestamp is NO_TIMESTAMP:
             _send(self, topic, value, key, chosen)
         else:
-            _send(self, topic, value, key, chosen, self._reports.before(delivered, headers), None, timestamp, headers)
+            _send(
+                self,
+                topic,
+                value,
+                key,
+                chosen,
+                self._kafka_azimuth.reports.before(delivered, headers),
+                None,
+                timestamp,
+                headers,
+            )
             size += headers_length(headers)
     except KafkaException as refusal:
-        self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)
+        self._kafka_azimuth.produce_refused(self, refusal, topic, value, key, delivered, timestamp, headers)
         return
     if keyed is not None:
         keyed[chosen] += size * BYTE + 1
@@ -320,6 +330,6 @@ def _produce_any(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
     packed = destinations.unkeyed.packed
     packed[chosen] = total = packed[chosen] + (size * BYTE + 1)
     if total >= destinations.full_at:
-        self._topics_in_use.advance(topic, destinations)
+        self._kafka_azimuth.topics_in_use.advance(topic, destinations)
     elif not size:
-        self._topics_in_use.advance_after_empty(topic, destinations)
+        self._kafka_azimuth.topics_in_use.advance_after_empty(topic, destinations)

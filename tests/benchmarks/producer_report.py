@@ -13,7 +13,7 @@ class PureProducer(AZAwareProducer):
     """The producer as it is where it was built without a C compiler."""
 
     __slots__ = ()
-    _hot: ClassVar[ModuleType] = produce_interpreted
+    _kafka_azimuth_hot: ClassVar[ModuleType] = produce_interpreted
     produce = produce_interpreted.produce
 
 

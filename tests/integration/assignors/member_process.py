@@ -31,10 +31,10 @@ def main(settings: dict[str, Any]) -> None:
         return lambda partitions: say(event, partitions, member.ownership().generation)
 
     class Assignor(HRWAssignor):
-        def _plan(self, topics: list[Topic], members: list[Member]) -> Plan:
+        def _kafka_azimuth_plan(self, topics: list[Topic], members: list[Member]) -> Plan:
             say("plans", frozenset(), -1)
             time.sleep(settings.get("plan_s", 0.0))
-            return super()._plan(topics, members)
+            return super()._kafka_azimuth_plan(topics, members)
 
     member = GroupMember(
         settings["config"],

@@ -52,10 +52,10 @@ def test_kafka_python_may_end_and_is_begun_again(topics: Topics, name: str, capl
     with consumer(topics) as one:
         one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))
         read(one, 30)
-        member = one._membership.member
+        member = one._kafka_azimuth.membership.member
         assert isinstance(member, GroupMember)
-        assert member._listener is not None
-        member._listener.fail(RuntimeError("inside the client"))
+        assert vars(member)["_GroupMember__listener"] is not None
+        vars(member)["_GroupMember__listener"].fail(RuntimeError("inside the client"))
         again = read(one, 3 * RECORDS, timeout_s=30)
     assert lost == [3]
     assert offsets(again) == {n: list(range(RECORDS)) for n in range(3)}
@@ -75,10 +75,10 @@ def test_what_was_lost_is_not_committed_by_the_one_who_gets_it_back(topics: Topi
     with consumer(topics) as one:
         one.subscribe([name], on_lost=lost)
         read(one, 30)
-        member = one._membership.member
+        member = one._kafka_azimuth.membership.member
         assert isinstance(member, GroupMember)
         # The coordinator refuses heartbeats of a generation that has passed, as after a long standstill.
-        member._consumer._coordinator._generation.generation_id -= 1
+        vars(member)["_GroupMember__consumer"]._coordinator._generation.generation_id -= 1
         member.wait_for(lambda now: not now.partitions, 20)
         with pytest.raises(MembershipError, match="not as awaited"):
             member.wait_for(lambda now: len(now.partitions) == 3, 2)
@@ -96,7 +96,7 @@ def test_a_program_that_asks_for_nothing_leaves(topics: Topics, name: str) -> No
     with consumer(topics, **{"max.poll.interval.ms": 6000}) as one:
         one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))
         read(one, 3)
-        member = one._membership.member
+        member = one._kafka_azimuth.membership.member
         assert isinstance(member, GroupMember)
         member.wait_for(lambda now: not now.partitions, 20)
         assert lost == []

@@ -97,7 +97,7 @@ def test_a_topic_without_rights_is_a_named_error_and_heals(guarded: Cluster) -> 
         for done in admin.create_acls([rule(CLOSED, AclOperation.WRITE)]).values():
             done.result(30)
         try:
-            wait_until(lambda: CLOSED in producer._topics_in_use.partitioners, 30)
+            wait_until(lambda: CLOSED in producer._kafka_azimuth.topics_in_use.partitioners, 30)
             producer.produce(CLOSED, b"v")
             assert producer.flush(30) == 0
             assert producer.traffic().local.records == 2

@@ -65,7 +65,7 @@ class Load:
         self._read_metadata()  # it may have come home since
 
     def _read_metadata(self) -> None:
-        reason = self.producer._topics_in_use.partitioners[self.topic].locality.reason
+        reason = self.producer._kafka_azimuth.topics_in_use.partitioners[self.topic].locality.reason
         if not self.reasons or self.reasons[-1] is not reason:
             self.reasons.append(reason)
 
@@ -93,7 +93,7 @@ def read_numbers(cluster: Cluster, topic: str, count: int) -> Counter[bytes]:
 
 def fail_and_return(cluster: Cluster, admin: AdminClient, topic: str, load: Load) -> float:
     """Kill the broker of az-a, wait for the fallback, bring it back; return seconds from its leaders to ours."""
-    partitioner = load.producer._topics_in_use.partitioners[topic]
+    partitioner = load.producer._kafka_azimuth.topics_in_use.partitioners[topic]
     cluster.kill(1)
     wait_until(lambda: partitioner.locality.reason is Reason.NO_LOCAL_LEADER, 60)
     before = load.acknowledged
@@ -124,7 +124,7 @@ def survive_failures(cluster: Cluster, admin: AdminClient, topic: str, rounds: i
     producer.produce(topic, b"first")
     producer.flush(30)
     # A broker that has not yet heard of a new topic answers that there is none, and the watcher asks again.
-    wait_until(lambda: topic in producer._topics_in_use.partitioners)
+    wait_until(lambda: topic in producer._kafka_azimuth.topics_in_use.partitioners)
     load = Load(producer, topic)
     with load.running():
         wait_until(lambda: load.acknowledged > 100)

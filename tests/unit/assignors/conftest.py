@@ -42,7 +42,7 @@ def consumer(mock: MockCluster, **more: Any) -> GroupConsumer:
 
 def end_client(one: GroupConsumer) -> None:
     """Let librdkafka fail for good at its next call."""
-    broken = one._fetching._consumer
+    broken = one._kafka_azimuth.fetching._consumer
 
     class Ended:
         """A consumer that has failed for good."""
@@ -53,4 +53,4 @@ def end_client(one: GroupConsumer) -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(broken, name)
 
-    one._fetching._consumer = Ended()  # type: ignore[assignment]  # stands in for the client
+    one._kafka_azimuth.fetching._consumer = Ended()  # type: ignore[assignment]  # stands in for the client

@@ -30,6 +30,6 @@ def hot(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Modu
     path: ModuleType | None = request.param
     if path is None:
         pytest.skip("the hot path is not compiled here: it takes a C compiler and another install")
-    monkeypatch.setattr(AZAwareProducer, "_hot", path)
+    monkeypatch.setattr(AZAwareProducer, "_kafka_azimuth_hot", path)
     monkeypatch.setattr(AZAwareProducer, "produce", path.produce)
     return path

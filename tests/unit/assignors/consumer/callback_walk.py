@@ -99,7 +99,7 @@ def _in_event(bench: Bench, inside: Inside, called: threading.Event, name: str, 
     callback: dict[str, Any] = {name: lambda _: inside(made[0])}
     one, _ = bench.joined(**callback, **SHORT)
     made.append(one)
-    one._fetching._config[name](event)
+    one._kafka_azimuth.fetching._config[name](event)
     poll_until(one, called)
 
 

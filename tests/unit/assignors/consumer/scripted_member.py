@@ -35,8 +35,8 @@ class ScriptedMember:
     fatal = False
 
     def __init__(self, one: GroupConsumer) -> None:
-        self._rebalances = one._membership._rebalances
-        self._cell = OwnershipCell(one._fetching.ahead.interrupt)
+        self._rebalances = one._kafka_azimuth.membership._rebalances
+        self._cell = OwnershipCell(one._kafka_azimuth.fetching.ahead.interrupt)
         self.committed_of: dict[TopicPartition, int] = {}
         self.refused: list[Mapping[TopicPartition, Offset]] = []
         self.closed = False

@@ -230,6 +230,6 @@ def test_close_in_a_callback_is_refused_and_a_later_close_leaves(cluster: MockCl
         assert len(await one.assignment()) == 3
         await one.close()
         assert isinstance(await attempt(one.assignment()), Raised)
-        assert one._group_consumer._membership.closed
+        assert one._kafka_azimuth.parts.membership.closed
 
     asyncio.run(asyncio.wait_for(body(), 60))

@@ -24,6 +24,17 @@ def configured(name: str, value: object) -> Case:
     return lambda bench: attempt(lambda: bench.make(**{name: value}).close())
 
 
+def _ends_of_block(bench: Bench) -> list[str]:
+    """What a block calls at its end: the close of a program's subclass may take other arguments."""
+    called: list[str] = []
+    kind: Any = bench.kind
+    own: Any = type("Own", (kind,), {"close": lambda _: called.append("close")})
+    with own(_config(bench)) as one:
+        pass
+    kind.close(one)
+    return called
+
+
 def _config(bench: Bench) -> dict[str, object]:
     return {"bootstrap.servers": bench.cluster.bootstrap_servers, "group.id": "own", "log_level": 0}
 
@@ -106,6 +117,7 @@ CASES |= {
     "iteration": lambda bench: attempt(lambda: iter(bench.make())),
     "truth": lambda bench: bool(bench.make()),
     "equality": lambda bench: bench.make() == bench.make(),
+    "a with block of a subclass that has a close": lambda bench: attempt(lambda: _ends_of_block(bench)),
     "a subclass": lambda bench: attempt(lambda: type("Own", (bench.kind,), {})(_config(bench)).close()),
     "a logger in the configuration": constructed(logger=logging.getLogger("l")),
     "None as a logger in the configuration": constructed(logger=None),

@@ -89,11 +89,11 @@ def test_close_calls_each_on_commit_in_spite_of_errors(mock: MockCluster) -> Non
 def test_poll_raises_each_error_of_a_callback(mock: MockCluster, error: BaseException) -> None:
     """An `error_cb` often raises a KafkaException to end the program: it is not an error of the client."""
     one, _ = _failing(mock, error, once=True)
-    client = one._fetching.client
+    client = one._kafka_azimuth.fetching.client
     with pytest.raises(type(error)) as raised:
         _poll_until_raised(one)
     assert raised.value is error
-    assert one._fetching.client is client
+    assert one._kafka_azimuth.fetching.client is client
     one.close()
 
 

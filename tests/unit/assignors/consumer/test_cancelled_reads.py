@@ -105,7 +105,7 @@ def test_a_commit_beside_a_call_does_not_count_its_records(mock: MockCluster) ->
     async def run() -> None:
         async with reading(mock, found) as one:
             task = asyncio.create_task(one.consume(1000, 60))
-            while not any(len(held) > 20 for held in one._group_consumer._fetching.in_hand._lists.values()):  # noqa: ASYNC110 -- of a thread
+            while not any(len(held) > 20 for held in one._kafka_azimuth.parts.fetching.in_hand._lists.values()):  # noqa: ASYNC110 -- of a thread
                 await asyncio.sleep(0.01)
             assert await progress(one) == 1
             await one.commit(asynchronous=False)
@@ -122,7 +122,7 @@ def test_a_commit_beside_a_call_does_not_count_its_records(mock: MockCluster) ->
 async def in_hand(one: AIOGroupConsumer) -> asyncio.Task[list[Any]]:
     """A call that holds all the records but one, and waits for more."""
     task = asyncio.create_task(one.consume(1000, 60))
-    while not any(len(held) == 3 * RECORDS - 1 for held in one._group_consumer._fetching.in_hand._lists.values()):  # noqa: ASYNC110 -- of a thread
+    while not any(len(held) == 3 * RECORDS - 1 for held in one._kafka_azimuth.parts.fetching.in_hand._lists.values()):  # noqa: ASYNC110 -- of a thread
         await asyncio.sleep(0.01)
     return task
 
@@ -162,7 +162,7 @@ def test_records_in_hand_of_revoked_partitions_are_left_to_the_next_owner(mock: 
                 found.extend(await one.consume(1, 20))
                 task = await in_hand(one)
                 await one.unsubscribe()
-                assert not any(one._group_consumer._fetching.in_hand._lists.values())
+                assert not any(one._kafka_azimuth.parts.fetching.in_hand._lists.values())
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     found.extend(await task)  # the call ends where partitions are revoked
@@ -183,7 +183,7 @@ def test_calls_at_once_that_are_cancelled_leave_the_order_of_a_partition(
 
     async def run() -> None:
         async with reading(mock, found) as one:
-            calls = [one._group_consumer._awaited_take(20, 20) for _ in range(2)]
+            calls = [one._kafka_azimuth.parts.awaited_take(20, 20) for _ in range(2)]
             for call in calls:
                 await asyncio.wrap_future(one.executor.submit(call.run))
             if state == "paused":

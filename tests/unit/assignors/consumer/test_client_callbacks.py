@@ -148,12 +148,12 @@ def test_a_signal_before_a_callback_and_a_record_loses_none(mock: MockCluster, c
     came = threading.Event()
     one = consumer(mock, **config(came))
     one.assign([TopicPartition("t", number, 0) for number in range(3)])
-    client = one._fetching._consumer
+    client = one._kafka_azimuth.fetching._consumer
     with handling_alarms(interrupt):
-        one._fetching._consumer = _SignalFirst(client)  # type: ignore[assignment]  # stands in for the client
+        one._kafka_azimuth.fetching._consumer = _SignalFirst(client)  # type: ignore[assignment]  # stands in for the client
         with pytest.raises(KeyboardInterrupt):
             one.consume(3 * RECORDS, 10)
-        one._fetching._consumer = client
+        one._kafka_azimuth.fetching._consumer = client
         found = read(one, 3 * RECORDS)
     assert offsets(found) == {number: list(range(RECORDS)) for number in range(3)}
     assert came.is_set()
@@ -209,8 +209,8 @@ def test_a_callback_may_close_the_consumer_whose_call_made_it(mock: MockCluster,
         made.append(one)
         one.subscribe(["t"])
         read(one, 3 * RECORDS)
-        one._fetching._config["error_cb"](KafkaError(KafkaError._TRANSPORT))
-        one._fetching.ahead.interrupt()  # as after a call of the client that had records, too
+        one._kafka_azimuth.fetching._config["error_cb"](KafkaError(KafkaError._TRANSPORT))
+        one._kafka_azimuth.fetching.ahead.interrupt()  # as after a call of the client that had records, too
         with pytest.raises(ClosedConsumerError):
             call(one)
 

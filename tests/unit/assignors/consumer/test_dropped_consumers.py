@@ -5,11 +5,13 @@ import threading
 import time
 import weakref
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from assignors import GroupConsumer
+from assignors.consumer.consumer_parts import ConsumerParts
 from producer.testing import MockCluster
 from tests.records import read
 from tests.unit.assignors.conftest import RECORDS, consumer
@@ -89,6 +91,70 @@ class _Closes:
 
     def __del__(self) -> None:
         self.consumer.close()
+
+
+class _Listens:
+    """A program whose methods are the callbacks of its consumer, which it closes when it is collected."""
+
+    def __init__(self, kind: type[Consumer | GroupConsumer], config: dict[str, Any], heard: list[str]) -> None:
+        self.heard = heard
+        self.closes = False
+        callbacks = {"on_commit": self.on_commit, "stats_cb": self.on_stats, "error_cb": self.on_error, "logger": self}
+        more: dict[str, Any] = {} if kind is Consumer else {"member": {"api_version": (2, 0)}}
+        self.consumer = kind({**config, **callbacks}, **more)
+        self.consumer.subscribe(["t"])
+
+    def on_commit(self, _error: object, partitions: list[TopicPartition]) -> None:
+        self.hear(f"on_commit {len(partitions)}")
+
+    def on_stats(self, _report: str) -> None:
+        self.hear("stats_cb")
+
+    def on_error(self, error: KafkaError) -> None:
+        self.hear(f"error_cb {error.name()}")
+
+    def log(self, *_: object) -> None:
+        self.hear("log")
+
+    def hear(self, what: str) -> None:
+        if self.closes:
+            self.heard.append(what)
+
+    def __del__(self) -> None:
+        self.closes = True
+        self.consumer.close()
+
+
+@pytest.mark.parametrize("kind", [Consumer, GroupConsumer])
+def test_callbacks_are_called_while_a_collected_cycle_closes_its_consumer(
+    mock: MockCluster, kind: type[Consumer | GroupConsumer]
+) -> None:
+    """The collector has cleared weak references by then, and a program that listens misses its last commit."""
+    heard: list[str] = []
+    config = {
+        "bootstrap.servers": mock.bootstrap_servers,
+        "group.id": kind.__name__,
+        "auto.offset.reset": "earliest",
+        "auto.commit.interval.ms": 60_000,
+        "statistics.interval.ms": 1,  # close() takes longer
+        "log_level": 7,
+        "debug": "consumer",
+    }
+    program = _Listens(kind, config, heard)
+    found = 0
+    until = time.monotonic() + 20
+    while found < 3 * RECORDS and time.monotonic() < until:
+        found += program.consumer.poll(0.2) is not None
+    if isinstance(program.consumer, GroupConsumer):  # a mock has no way to let an error wait for close()
+        program.consumer._kafka_azimuth.fetching._config["error_cb"](KafkaError(KafkaError._TRANSPORT))
+        parts = id(program.consumer._kafka_azimuth)
+    del program
+    gc.collect()
+    assert {"on_commit 3", "stats_cb", "log"} <= set(heard)
+    if kind is GroupConsumer:
+        assert "error_cb _TRANSPORT" in heard
+        gc.collect()  # not by a weak reference, which the first collection clears even of what stays
+        assert not any(isinstance(one, ConsumerParts) and id(one) == parts for one in gc.get_objects())
 
 
 def test_a_consumer_closed_by_a_collected_cycle_revokes_and_commits(mock: MockCluster) -> None:

@@ -65,11 +65,11 @@ def test_a_seek_asks_for_no_other_position(mock: MockCluster) -> None:
     with consumer(mock) as one:
         one.subscribe(["t"])
         read(one, 3 * RECORDS)
-        client = one._fetching._consumer
-        one._fetching._consumer = Counting(client)  # type: ignore[assignment]  # stands in for the client
+        client = one._kafka_azimuth.fetching._consumer
+        one._kafka_azimuth.fetching._consumer = Counting(client)  # type: ignore[assignment]  # stands in for the client
         for number in range(3):
             one.seek(TopicPartition("t", number, 10))
-        one._fetching._consumer = client
+        one._kafka_azimuth.fetching._consumer = client
         assert asked
         assert max(asked) == 1
 

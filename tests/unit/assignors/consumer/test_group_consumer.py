@@ -141,17 +141,17 @@ def test_nothing_is_delivered_that_is_not_owned(mock: MockCluster) -> None:
     with consumer(mock) as one:
         one.subscribe(["t"])
         read(one, 3)
-        member = one._membership.member
+        member = one._kafka_azimuth.membership.member
         assert isinstance(member, GroupMember)
-        member._cell.change(Ownership.outside)
-        assert one._fetching.take(1000, [1.0], member.ownership) == []
+        vars(member)["_GroupMember__cell"].change(Ownership.outside)
+        assert one._kafka_azimuth.fetching.take(1000, [1.0], member.ownership) == []
 
 
 def test_fetched_records_are_dropped_with_their_partition(mock: MockCluster) -> None:
     """Records from before a removal are not delivered after it, although librdkafka had them in its queue."""
     owned = Ownership().plus([("t", n) for n in range(3)], 1)
     with consumer(mock) as one:
-        fetching = one._fetching
+        fetching = one._kafka_azimuth.fetching
         fetching.add(dict.fromkeys([("t", 0), ("t", 1)], 0))
         until = time.monotonic() + 20
         while not fetching.take(1, [0.1], lambda: owned):
@@ -195,7 +195,7 @@ def test_an_interrupt_while_it_begins_anew_leaves_no_partition_unread(
         first = read(one, 30)
         one.pause([TopicPartition("t", 2)])
         before = len(offsets(first).get(2, []))
-        once.setattr(one._fetching, "_ask_for_leaders", interrupted)
+        once.setattr(one._kafka_azimuth.fetching, "_ask_for_leaders", interrupted)
         end_client(one)
         with pytest.raises(KeyboardInterrupt):
             one.poll(5.0)
@@ -375,7 +375,7 @@ def test_a_rebalance_takes_back_what_was_read_ahead(mock: MockCluster, at_once: 
     with consumer(mock, **{"enable.auto.commit": True}) as one:
         one.subscribe(["t"])
         count = 0
-        while count < 40 or not one._ahead.left():
+        while count < 40 or not one._kafka_azimuth.ahead.left():
             count += len(one.consume(at_once, 0.2)) if at_once else one.poll(0.2) is not None
             assert count < 3 * RECORDS
         counted = {p.partition: p.offset for p in one.position(one.assignment()) if p.offset > 0}

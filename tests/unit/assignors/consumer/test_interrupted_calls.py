@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from assignors import GroupConsumer
+from assignors.consumer.consumer_parts import ConsumerParts
 from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.read_ahead import ReadAhead
 from producer.testing import MockCluster
@@ -127,7 +128,9 @@ def test_an_interrupt_at_any_step_loses_no_record_and_doubles_none(
         one.subscribe(["t"])
         found = read(one, 10)
         for step in itertools.count():
-            one._fetching.redeliver(list(one._fetching.ahead.records))  # the call fetches, each time
+            one._kafka_azimuth.fetching.redeliver(
+                list(one._kafka_azimuth.fetching.ahead.records)
+            )  # the call fetches, each time
             with contextlib.suppress(KeyboardInterrupt):
                 taken, ended = interrupted(functools.partial(call, one), step)
                 found += taken
@@ -146,14 +149,15 @@ def test_an_interrupt_while_callbacks_are_asked_for_loses_no_record(mock: MockCl
         one.subscribe(["t"])
         found = read(one, 10)
         for step in itertools.count():
-            one._fetching.redeliver(one._fetching.ahead.held())
+            fetching = one._kafka_azimuth.fetching
+            fetching.redeliver(fetching.ahead.held())
             if most == 1:
-                one._fetching.read_ahead(3, (5.0,), one.ownership)
+                fetching.read_ahead(3, (5.0,), one.ownership)
             else:
-                one._fetching.ahead.hold_batches([one._fetching.take(most, (5.0,), one.ownership)], most)
-            assert one._fetching.ahead.left()
-            one._steps._listened_at = 0.0
-            one._fetching.ahead.interrupt()
+                fetching.ahead.hold_batches([fetching.take(most, (5.0,), one.ownership)], most)
+            assert fetching.ahead.left()
+            one._kafka_azimuth.steps._listened_at = 0.0
+            fetching.ahead.interrupt()
             call: Any = functools.partial(one.consume, most, 5) if most > 1 else functools.partial(one.poll, 5)
             with contextlib.suppress(KeyboardInterrupt):
                 taken, ended = interrupted(call, step)
@@ -172,18 +176,18 @@ def test_records_of_an_interrupted_call_return_within_the_gate(
     """The client must not change while another thread's step uses it, nor under a quick step that is armed."""
     with consumer(mock) as one:
         one.subscribe(["t"])
-        one._fetching.ahead.hold(read(one, 10))
-        one._fetching.ahead.interrupted = False
-        one._gate.readiness.state = 1
+        one._kafka_azimuth.fetching.ahead.hold(read(one, 10))
+        one._kafka_azimuth.fetching.ahead.interrupted = False
+        one._kafka_azimuth.gate.readiness.state = 1
         states: list[tuple[bool, int]] = []
-        put_back = one._fetching.redeliver
+        put_back = one._kafka_azimuth.fetching.redeliver
 
         def look(messages: Any) -> None:
-            states.append((one._gate.lock._is_owned(), one._gate.readiness.state))  # type: ignore[attr-defined]  # of threading.RLock
+            states.append((one._kafka_azimuth.gate.lock._is_owned(), one._kafka_azimuth.gate.readiness.state))  # type: ignore[attr-defined]  # of threading.RLock
             put_back(messages)
 
-        monkeypatch.setattr(one._fetching, "redeliver", look)
-        monkeypatch.setattr(one, "_until", interrupt)
+        monkeypatch.setattr(one._kafka_azimuth.fetching, "redeliver", look)
+        monkeypatch.setattr(ConsumerParts, "until", interrupt)
         with pytest.raises(KeyboardInterrupt):
             one.consume(3 * RECORDS, 1)
         assert states == [(True, 0)]
@@ -194,11 +198,11 @@ def test_a_second_interrupt_while_records_return_loses_none(mock: MockCluster, m
     with consumer(mock) as one:
         one.subscribe(["t"])
         found = read(one, 10)
-        while not one._fetching.ahead.left() or one._fetching.ahead.interrupted:
+        while not one._kafka_azimuth.fetching.ahead.left() or one._kafka_azimuth.fetching.ahead.interrupted:
             found += _poll(one)
         with monkeypatch.context() as interrupted_twice:
-            interrupted_twice.setattr(one, "_until", interrupt)
-            interrupted_twice.setattr(one._gate, "turn", interrupt)
+            interrupted_twice.setattr(ConsumerParts, "until", interrupt)
+            interrupted_twice.setattr(one._kafka_azimuth.gate, "turn", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 one.consume(3 * RECORDS, 1)
         reached = {n: len(of) for n, of in offsets(found).items()}
@@ -219,15 +223,15 @@ def test_a_signal_while_librdkafka_collects_records_loses_none(mock: MockCluster
             for number in range(3):
                 one.seek(TopicPartition("t", number, 0))
             found: list[Message] = []
-            client = one._fetching._consumer
+            client = one._kafka_azimuth.fetching._consumer
             slow = _Slow(client)
-            one._fetching._consumer = slow  # type: ignore[assignment]  # stands in for the client
+            one._kafka_azimuth.fetching._consumer = slow  # type: ignore[assignment]  # stands in for the client
             try:
                 found += _poll(one) if most == 1 else one.consume(most, 5)
             except KeyboardInterrupt:
                 dropped += slow.dropped
             finally:
-                one._fetching._consumer = client
+                one._kafka_azimuth.fetching._consumer = client
             found += read(one, 3 * RECORDS - len(found))
             assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
         assert dropped

@@ -54,7 +54,7 @@ class Program:
         self.waits: Waiting | None = None
         self.delivered: list[Message] = []
         self.interrupted_in = ""
-        self.one._membership._member_of_classic = self._made  # type: ignore[assignment, method-assign]
+        self.one._kafka_azimuth.membership._member_of_classic = self._made  # type: ignore[assignment, method-assign]
         self.subscribe()
 
     def _made(self) -> ScriptedMember:

@@ -16,9 +16,9 @@ def test_a_program_that_polls_too_late_gets_one_error(mock: MockCluster) -> None
     one = consumer(mock)
     one.subscribe(["t"])
     wait_until(lambda: one.poll(0.1))
-    one._ahead.idle_s()  # notes the record taken, as the member's thread does at any time
-    one._ahead.polled_at -= 400
-    one._ahead.interrupt()  # as the loss of the partitions does
+    one._kafka_azimuth.ahead.idle_s()  # notes the record taken, as the member's thread does at any time
+    one._kafka_azimuth.ahead.polled_at -= 400
+    one._kafka_azimuth.ahead.interrupt()  # as the loss of the partitions does
     assert (late := one.poll(0)) is not None
     assert (error := late.error()) is not None
     assert error.code() == KafkaError._MAX_POLL_EXCEEDED

@@ -21,7 +21,9 @@ def test_no_end_is_delivered_between_a_seek_and_its_records(mock: MockCluster) -
     one = consumer(mock, **{"enable.partition.eof": True})
     one.assign([TopicPartition("t", 0, 0)])
     assert one.poll(20) is not None
-    one._fetching.ahead.put_first([_error(KafkaError._PARTITION_EOF), _error(KafkaError.UNKNOWN_TOPIC_OR_PART)])
+    one._kafka_azimuth.fetching.ahead.put_first(
+        [_error(KafkaError._PARTITION_EOF), _error(KafkaError.UNKNOWN_TOPIC_OR_PART)]
+    )
     one.seek(TopicPartition("t", 0, RECORDS - 3))
     found = [one.poll(20) for _ in range(5)]
     one.close()

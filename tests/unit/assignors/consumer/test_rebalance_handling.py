@@ -42,7 +42,7 @@ def test_poll_is_refused_in_on_assign_also_if_records_are_there(
 ) -> None:
     """Of a cooperative rebalance, in which the records of other partitions stay."""
     one = consumer(mock)
-    monkeypatch.setattr(one._membership, "_member_of_classic", lambda: ScriptedMember(one))
+    monkeypatch.setattr(one._kafka_azimuth.membership, "_member_of_classic", lambda: ScriptedMember(one))
     refused: list[str] = []
 
     def ask(own: GroupConsumer, _: object) -> None:
@@ -53,10 +53,10 @@ def test_poll_is_refused_in_on_assign_also_if_records_are_there(
                 refused.append(str(error))
 
     one.subscribe(["t"], on_assign=ask)
-    member: Any = one._membership.member
+    member: Any = one._kafka_azimuth.membership.member
     member.assign([("t", 0)])
     until = time.monotonic() + 20
-    while not one._fetching.ahead.left():
+    while not one._kafka_azimuth.fetching.ahead.left():
         assert time.monotonic() < until
         one.poll(0.1)
     member.assign([("t", 1)])
@@ -102,7 +102,7 @@ def test_callbacks_that_raise_lose_neither_partitions_nor_the_end(mock: MockClus
     with pytest.raises(MembershipError, match="closed"):
         one.poll(0)
     with pytest.raises(RuntimeError, match="closed"):
-        one._fetching.client.list_topics(timeout=1)
+        one._kafka_azimuth.fetching.client.list_topics(timeout=1)
     one.close()
 
 
@@ -113,7 +113,7 @@ def test_partitions_that_are_read_again_begin_after_the_last_commit(
     with consumer(mock) as one:
         one.subscribe(["t"])
         found = read(one, 10)
-        member = one._membership.member
+        member = one._kafka_azimuth.membership.member
         assert isinstance(member, GroupMember)
         commit = member.commit
 
@@ -139,7 +139,7 @@ def test_ctrl_c_during_the_last_commit_skips_no_callback(mock: MockCluster) -> N
         one.subscribe(["t"], on_revoke=lambda *_: told.append("revoked"))
         read(one, 30)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(one._commits, "commit_later", _interrupted)
+            patched.setattr(one._kafka_azimuth.commits, "commit_later", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 one.unsubscribe()
         assert told == ["revoked"]

@@ -27,15 +27,15 @@ def test_no_thread_takes_a_record_while_another_thread_runs_on_revoke(mock: Mock
     def on_revoke(_: GroupConsumer, __: list[TopicPartition]) -> None:
         other = threading.Thread(target=take)
         other.start()
-        wait_until(lambda: one._gate.waited_for or not other.is_alive())
+        wait_until(lambda: one._kafka_azimuth.gate.waited_for or not other.is_alive())
         others.append(other)
         during.append(len(taken))
 
     one.subscribe(["t"], on_revoke=lambda *of: None if others else on_revoke(*of))
-    wait_until(lambda: one.poll(0.1) is not None and one._ahead.left())
+    wait_until(lambda: one.poll(0.1) is not None and one._kafka_azimuth.ahead.left())
     owned = one.ownership().partitions
-    one._membership._rebalances._waiting.append(Rebalance(Kind.REVOKED, owned))
-    one._ahead.interrupt()
+    one._kafka_azimuth.membership._rebalances._waiting.append(Rebalance(Kind.REVOKED, owned))
+    one._kafka_azimuth.ahead.interrupt()
     one.poll(0)
     others[0].join()
     one.close()

@@ -38,9 +38,9 @@ def test_callbacks_come_between_records_read_ahead(
         one.assign([at(partition, OFFSET_BEGINNING) for partition in range(3)])
     else:
         one.subscribe(["t"])
-    wait_until(lambda: take() and one._fetching.ahead.left() > 400 * most, 20)
+    wait_until(lambda: take() and one._kafka_azimuth.fetching.ahead.left() > 400 * most, 20)
     reports.clear()
-    last = len(found) + one._fetching.ahead.left()
+    last = len(found) + one._kafka_azimuth.fetching.ahead.left()
     wait_until(lambda: take() and reports, 20)
     assert len(found) < last, "the client was asked while there were records ahead"
     found += read(one, 3 * (RECORDS + MORE) - len(found))

@@ -70,4 +70,4 @@ def test_an_unknown_attribute_is_an_attribute_error() -> None:
     with GroupConsumer(LEAST) as one:
         for each in (one, _Uninitialized()):
             assert not hasattr(each, "seek_to_end")
-        assert not hasattr(one, "_unknown")
+            assert not hasattr(each, "_unknown")

@@ -90,9 +90,9 @@ def member(
     ).start()
     made.wait_joined(20)
     yield made
-    client: Any = made._thread.consumer
+    client: Any = vars(made)["_BrokerAssignedMember__thread"].consumer
     client.answer.set()
-    made._thread._thread.join()
+    vars(made)["_BrokerAssignedMember__thread"]._thread.join()
 
 
 def test_a_silent_close_loses_the_partitions(member: BrokerAssignedMember, told: list[object]) -> None:
@@ -100,9 +100,9 @@ def test_a_silent_close_loses_the_partitions(member: BrokerAssignedMember, told:
     member.close()
     assert told == [("lost", ONE)]
     assert member.ownership().partitions == frozenset()
-    client: Any = member._thread.consumer
+    client: Any = vars(member)["_BrokerAssignedMember__thread"].consumer
     client.answer.set()
-    member._thread._thread.join()
+    vars(member)["_BrokerAssignedMember__thread"]._thread.join()
     assert told == [("lost", ONE)]
 
 
@@ -117,9 +117,9 @@ def test_partitions_that_are_revoked_while_close_leaves_the_member_are_reported_
 
     def answer() -> None:
         if threading.current_thread().name == "closing":
-            client: Any = made._thread.consumer
+            client: Any = vars(made)["_BrokerAssignedMember__thread"].consumer
             client.answer.set()
-            made._thread._thread.join(20)
+            vars(made)["_BrokerAssignedMember__thread"]._thread.join(20)
 
     made = BrokerAssignedMember(
         {"group.id": "g"},
@@ -148,7 +148,7 @@ def test_a_callback_that_never_returns_does_not_keep_close_for_ever(monkeypatch:
         on_lost=lambda _: None,
     ).start()
     made.wait_joined(20)
-    client: Any = made._thread.consumer
+    client: Any = vars(made)["_BrokerAssignedMember__thread"].consumer
     raised: list[BaseException] = []
 
     def close() -> None:
@@ -163,7 +163,7 @@ def test_a_callback_that_never_returns_does_not_keep_close_for_ever(monkeypatch:
     assert ["has not returned" in str(one) for one in raised] == [True]
     client.answer.set()
     returns.set()
-    made._thread._thread.join()
+    vars(made)["_BrokerAssignedMember__thread"]._thread.join()
 
 
 def test_partitions_that_a_failed_close_has_not_revoked_are_lost(
@@ -174,14 +174,14 @@ def test_partitions_that_a_failed_close_has_not_revoked_are_lost(
     def fail() -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(member._thread.consumer, "close", fail)
+    monkeypatch.setattr(vars(member)["_BrokerAssignedMember__thread"].consumer, "close", fail)
     member.close()
     wait_until(lambda: told == [("lost", ONE)], 20)
 
 
 def test_a_silent_commit_in_on_revoked_does_not_keep_close(member: BrokerAssignedMember, told: list[object]) -> None:
     """A commit of librdkafka has no time limit: the callback has returned, the member's thread has not."""
-    client: Any = member._thread.consumer
+    client: Any = vars(member)["_BrokerAssignedMember__thread"].consumer
     client.waits_in = "commit"
     member.close()
     assert told == [("revoked", ONE)]

@@ -44,7 +44,7 @@ def test_an_address_that_is_none_is_named() -> None:
 def test_a_refusal_by_the_assignor_is_final() -> None:
     """A consumer that shares its assignor with another one must get the error, and not join again forever."""
     member = GroupMember(ALONE, topics=["t"], assignors=[HRWAssignor()])
-    member._cell.fail(MembershipError("one instance was given to two consumers"))
+    vars(member)["_GroupMember__cell"].fail(MembershipError("one instance was given to two consumers"))
     assert member.fatal
 
 

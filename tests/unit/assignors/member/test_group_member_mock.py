@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from kafka import KafkaConsumer
 from kafka.cluster import ClusterMetadata
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.consumer import ConsumerCoordinator
@@ -14,7 +15,8 @@ from kafka.errors import UnknownLeaderEpochError
 from kafka.net.connection import KafkaConnection
 
 from assignors import GroupMember, HRWAssignor, MembershipError, NotOwnedError
-from assignors.clients import OffsetWithMetadata
+from assignors.clients import OffsetWithMetadata, kafka_python_creation
+from assignors.member import group_member
 from producer.testing import MockCluster
 from tests.waiting import wait_until
 
@@ -192,14 +194,14 @@ def test_a_member_that_is_closed_while_it_starts_does_not_live_on(
 ) -> None:
     """Two threads: one connects, the other says that it is over; no thread stays in the group."""
     connecting, go_on = threading.Event(), threading.Event()
-    connect = GroupMember._connect
+    connect = kafka_python_creation.connected
 
-    def slowly(member: GroupMember) -> Any:
+    def slowly(kind: type[KafkaConsumer], settings: dict[str, Any]) -> Any:
         connecting.set()
         assert go_on.wait(20)
-        return connect(member)
+        return connect(kind, settings)
 
-    monkeypatch.setattr(GroupMember, "_connect", slowly)
+    monkeypatch.setattr(group_member, "connected", slowly)
     member = GroupMember(config(mock, group_id="closed-early"), topics=["t"], assignors=[HRWAssignor(agent="a")])
     starting, closing = threading.Thread(target=member.start), threading.Thread(target=member.close)
     starting.start()

@@ -147,15 +147,15 @@ def test_workers_that_change_while_the_group_is_planned_are_seen(monkeypatch: py
     values = {"now": 1}
     assignor = HRWAssignor(workers=lambda: values["now"], agent="m0", watch_interval_s=0.01)
     coordinator, cluster = coordinated(assignor, Cluster({"t": 4}))
-    plan = assignor._plan
+    plan = assignor._kafka_azimuth_plan
 
     def changed(*arguments: Any) -> Plan:
         made = plan(*arguments)
         values["now"] = 2
-        assignor._workers.refresh()
+        vars(assignor)["_HRWAssignor__workers"].refresh()
         return made
 
-    monkeypatch.setattr(assignor, "_plan", changed)
+    monkeypatch.setattr(assignor, "_kafka_azimuth_plan", changed)
     assignor.assign(cluster, [joined(assignor, "m0", {"t"})])
     assert coordinator.asked.wait(5)
     assignor.stop_watch()
@@ -168,9 +168,9 @@ def test_a_member_that_leads_no_more_stops_looking() -> None:
     _, cluster = coordinated(assignor, Cluster({"t": 1}))
     answer = assignor.assign(cluster, [joined(assignor, "m0", {"t"})])["m0"]
     assignor.on_assignment(answer, 1)
-    assert assignor._watch is not None
+    assert vars(assignor)["_HRWAssignor__watch"] is not None
     assignor.on_assignment(answer, 2)
-    assert assignor._watch is None
+    assert vars(assignor)["_HRWAssignor__watch"] is None
 
 
 def test_racks_come_from_the_cluster() -> None:

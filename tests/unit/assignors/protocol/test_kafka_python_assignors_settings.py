@@ -191,7 +191,7 @@ def test_weights_of_a_function_are_read_before_each_plan(kind: Any, caplog: pyte
     members = [Member(f"m{n}", frozenset("abc")) for n in range(2)]
 
     def alone() -> list[str]:
-        return [mine[0][0] for mine in lead._plan(topics, members).partitions.values() if len(mine) == 1]
+        return [mine[0][0] for mine in lead._kafka_azimuth_plan(topics, members).partitions.values() if len(mine) == 1]
 
     assert alone() == ["a"]
     for expected in (["b"], ["b"], ["b"]):

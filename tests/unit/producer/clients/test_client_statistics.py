@@ -56,7 +56,7 @@ def test_bytes_on_the_wire_never_fall(mock: MockCluster) -> None:
         producer.produce(TOPIC, b"v" * 10_000)
         wire()
     assert producer.flush(60) == 0
-    wait_until(lambda: wire() and producer._statistics._topics)
+    wait_until(lambda: wire() and producer._kafka_azimuth.statistics._topics)
     wire()
     assert seen == sorted(seen)
     assert not producer.traffic().wire_estimated
@@ -109,7 +109,7 @@ def test_records_of_a_topic_wait_for_the_racks_of_their_leaders(mock: MockCluste
     mock.create(TOPIC, [1, 2])
     producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 600_000}))
     idle = {"msgq_bytes": 0, "xmit_msgq_bytes": 0, "msgs_inflight": 0}
-    topology = producer._topology
+    topology = producer._kafka_azimuth.topology
     seen = []
     for records, racks in (
         (5, {1: "az-a"}),
@@ -124,7 +124,7 @@ def test_records_of_a_topic_wait_for_the_racks_of_their_leaders(mock: MockCluste
         }
         brokers = {"2": {"nodeid": 2, "state": "UP", "txbytes": records * 100}}
         topics = {TOPIC: {"partitions": partitions, "batchsize": {"sum": 100}}}
-        producer._statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
+        producer._kafka_azimuth.statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
         traffic = producer.traffic()
         seen.append((traffic.wire_bytes, traffic.wire_topics))
     producer.close()
@@ -149,13 +149,13 @@ def test_records_that_wait_for_a_rack_belong_to_the_leader_that_took_them(
     idle = {"msgq_bytes": 0, "xmit_msgq_bytes": 0, "msgs_inflight": 0}
     known = {1: "az-a"}
     for racks, sent in ((known, [(10, 1), (5, 2)]), ({**known, 2: "az-b", 3: "az-c"}, later)):
-        producer._topology._racks = dict(racks)
+        producer._kafka_azimuth.topology._racks = dict(racks)
         partitions = {
             str(number): {**idle, "txmsgs": records, "txbytes": records * 50, "leader": leader}
             for number, (records, leader) in enumerate(sent)
         }
         topics = {TOPIC: {"partitions": partitions, "batchsize": {"sum": 100}}}
-        producer._statistics.on_report(json.dumps({"ts": 0, "brokers": {}, "topics": topics}))
+        producer._kafka_azimuth.statistics.on_report(json.dumps({"ts": 0, "brokers": {}, "topics": topics}))
     traffic = producer.traffic().wire_topics
     producer.close()
     assert {zone: count.records for (_, zone), count in traffic.items()} == counted
@@ -168,7 +168,7 @@ def test_bytes_do_not_wait_for_racks_that_the_application_gives(mock: MockCluste
     one = {"txmsgs": 5, "txbytes": 250, "leader": 2, "msgq_bytes": 0, "xmit_msgq_bytes": 0, "msgs_inflight": 0}
     brokers = {"2": {"nodeid": 2, "state": "UP", "txbytes": 300}}
     topics = {TOPIC: {"partitions": {"0": one}, "batchsize": {"sum": 100}}}
-    producer._statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
+    producer._kafka_azimuth.statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
     traffic = producer.traffic()
     producer.close()
     assert (traffic.wire_bytes, traffic.wire_topics) == ({"unknown": 300}, {(TOPIC, "unknown"): (5, 100)})
@@ -200,6 +200,6 @@ def test_each_batch_has_its_bytes_on_the_wire_two_reports_later_at_most(
             "msgs_inflight": 0,
         }
         topics = {TOPIC: {"partitions": {"0": one}, "batchsize": {"sum": batches}}}
-        producer._statistics.on_report(json.dumps({"ts": 0, "brokers": {}, "topics": topics}))
+        producer._kafka_azimuth.statistics.on_report(json.dumps({"ts": 0, "brokers": {}, "topics": topics}))
     assert producer.traffic().wire_topics == {(TOPIC, "az-b"): (5, 100)}
     producer.close()

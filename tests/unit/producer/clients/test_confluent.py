@@ -26,7 +26,7 @@ def test_configuration_may_come_as_keywords(mock: MockCluster) -> None:
         AZAwareProducer(**config(mock)),
         AZAwareProducer(config(mock, **{"client.rack": "az-b"}), **more),
     ):
-        assert producer._topics_in_use.policy.rack == "az-a"
+        assert producer._kafka_azimuth.topics_in_use.policy.rack == "az-a"
         producer.close()
 
 
@@ -146,9 +146,9 @@ def test_a_topic_may_be_a_member_of_an_enumeration_of_texts(mock: MockCluster) -
         producer.produce(name, "v", "k", on_delivery=lambda *_: None)
         assert producer.produce_batch(name, [{"value": b"v"}]) == 1
     mock.lead(TOPIC, [2, 3, 1])
-    destinations = producer._destinations[TOPIC]
+    destinations = producer._kafka_azimuth_destinations[TOPIC]
     producer.refresh_leaders()
-    wait_until(lambda: producer._destinations[TOPIC] is not destinations)
+    wait_until(lambda: producer._kafka_azimuth_destinations[TOPIC] is not destinations)
     producer.produce(Topic.FLIGHTS, b"v")
     assert producer.flush(10) == 0
     counted = Counter[str]()
@@ -165,7 +165,7 @@ def test_a_forgotten_producer_ends_its_thread(mock: MockCluster) -> None:
     producer = AZAwareProducer(config(mock), refresh_s=0.05)
     producer.produce(TOPIC, b"v")
     producer.flush(10)
-    thread = producer._watcher._thread
+    thread = producer._kafka_azimuth.watcher._thread
     assert thread is not None
     del producer
     gc.collect()
@@ -178,7 +178,7 @@ def test_a_forgotten_producer_ends_the_sleep_of_its_thread(mock: MockCluster) ->
     producer = AZAwareProducer(config(mock), refresh_s=1_000.0)
     producer.produce(TOPIC, b"v")
     producer.flush(10)
-    thread, asleep = producer._watcher._thread, producer._watcher._wake
+    thread, asleep = producer._kafka_azimuth.watcher._thread, producer._kafka_azimuth.watcher._wake
     assert thread is not None
     wait_until(lambda: not asleep.is_set())
     del producer
@@ -203,7 +203,7 @@ def test_a_subclass_may_change_the_methods_that_the_producer_needs_itself(mock: 
     mock.create(TOPIC, [1, 2, 3])
     producer = Renamed(config(mock))
     producer.produce(TOPIC, b"v")
-    assert producer._watcher.reports._drain()
+    assert producer._kafka_azimuth.watcher.reports._drain()
     assert producer.flush(10) == 0
     assert producer.traffic().local.records == 1
     producer.close()

@@ -114,13 +114,13 @@ def test_concurrent_calls_read_a_new_topic_once(mock: MockCluster, monkeypatch: 
     async def run() -> Count:
         async with AZAwareAIOProducer(config(mock)) as producer:
             calls = [asyncio.ensure_future(producer.produce(TOPIC, b"v")) for _ in range(50)]
-            while not asked or producer._waiting[TOPIC].calls < len(calls):  # noqa: ASYNC110 - they know no event
+            while not asked or producer._kafka_azimuth.waiting[TOPIC].calls < len(calls):  # noqa: ASYNC110 - they know no event
                 await asyncio.sleep(0.001)
             go.set()
             futures = await asyncio.gather(*calls)
             await producer.flush(10)
             await asyncio.gather(*futures)
-            assert not producer._waiting
+            assert not producer._kafka_azimuth.waiting
             return producer.traffic().local
 
     assert asyncio.run(asyncio.wait_for(run(), 60)) == (50, 50)
@@ -183,7 +183,7 @@ def test_a_cancelled_call_holds_up_no_other(mock: MockCluster) -> None:
             calls[1].cancel()
             report = await calls[2]
             await producer.flush()
-            assert producer._waiting == {}
+            assert producer._kafka_azimuth.waiting == {}
             value: bytes | None = (await report).value()
             return value
 

@@ -117,7 +117,7 @@ def test_records_before_the_first_leaders_count_for_their_zone(
     if asked:
         assert producer.traffic().unknown == (31, 31)
     may_read.set()
-    wait_until(lambda: TOPIC in producer._topics_in_use.partitioners)
+    wait_until(lambda: TOPIC in producer._kafka_azimuth.topics_in_use.partitioners)
     zones = {zone: count.records for zone, count in producer.traffic().zones.items() if count.records}
     assert zones == ({"unknown": 31} if asked else {"az-a": 10, "az-b": 11, "az-c": 10})
     producer.close()

@@ -27,7 +27,7 @@ def test_the_local_set_follows_leaders_away_and_back(mock: MockCluster) -> None:
     assert producer.flush(10) == 0
     mock.lead(TOPIC, [2, 2, 3])
     producer.refresh_leaders()
-    partitioner = producer._topics_in_use.partitioners[TOPIC]
+    partitioner = producer._kafka_azimuth.topics_in_use.partitioners[TOPIC]
     wait_until(lambda: partitioner.locality.reason is Reason.NO_LOCAL_LEADER)
     producer.produce(TOPIC, b"v")
     assert producer.flush(10) == 0
@@ -47,7 +47,7 @@ def test_a_leader_that_moves_without_a_lost_broker_is_followed_by_the_statistics
     producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 50}), refresh_s=1_000.0)
     producer.produce(TOPIC, b"v")
     assert producer.flush(10) == 0
-    partitioner = producer._topics_in_use.partitioners[TOPIC]
+    partitioner = producer._kafka_azimuth.topics_in_use.partitioners[TOPIC]
     mock.lead(TOPIC, [2, 1, 3])
 
     def follows() -> bool:
@@ -92,7 +92,9 @@ def test_zones_that_cannot_be_compared_warn_once_and_send_on(
         assert producer.flush(10) == 0
         assert producer.traffic().local.records == 0
         assert producer.traffic().cross.records + producer.traffic().unknown.records == 2
-        assert not producer._topics_in_use.away()  # nowhere to come back to: no reason to ask every second
+        assert (
+            not producer._kafka_azimuth.topics_in_use.away()
+        )  # nowhere to come back to: no reason to ask every second
         producer.close()
 
 
@@ -105,7 +107,7 @@ def test_a_topic_that_is_not_allowed_is_the_base_classs_error_and_heals(mock: Mo
         producer.produce(TOPIC, b"v")
     assert producer.traffic().unknown.records == 0
     mock.refuse(TOPIC, 0)
-    wait_until(lambda: TOPIC in producer._topics_in_use.partitioners)
+    wait_until(lambda: TOPIC in producer._kafka_azimuth.topics_in_use.partitioners)
     producer.produce(TOPIC, b"v")
     assert producer.flush(10) == 0
     assert producer.traffic().local.records == 1
@@ -147,8 +149,10 @@ def test_a_topic_recreated_with_fewer_partitions_is_no_error(mock: MockCluster, 
     seen = Deliveries()
     producer = AZAwareProducer(config(mock), keys="local-hrw")
     producer.produce(TOPIC, b"v", key, on_delivery=seen)
-    producer._topics_in_use.update(TOPIC, [2, 3, 2, 3, 1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)  # as it was before
-    assert producer._destinations[TOPIC].partition == 4
+    producer._kafka_azimuth.topics_in_use.update(
+        TOPIC, [2, 3, 2, 3, 1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0
+    )  # as it was before
+    assert producer._kafka_azimuth_destinations[TOPIC].partition == 4
     for _ in range(10):
         if way == "batch":
             assert producer.produce_batch(TOPIC, [{"value": b"v", "key": key}], on_delivery=seen) == 1
@@ -158,7 +162,7 @@ def test_a_topic_recreated_with_fewer_partitions_is_no_error(mock: MockCluster, 
     assert seen.errors == []
     assert seen.partitions.total() == 11
     assert sum(count.records for count in producer.traffic().reasons.values()) == 11
-    wait_until(lambda: len(producer._topics_in_use.partitioners[TOPIC].leaders) == 3)
+    wait_until(lambda: len(producer._kafka_azimuth.topics_in_use.partitioners[TOPIC].leaders) == 3)
     producer.close()
 
 
@@ -173,7 +177,9 @@ def test_a_topic_recreated_with_fewer_partitions_is_no_error_of_the_asyncio_clie
         async with AZAwareAIOProducer(config(mock), keys=keys, count="queued") as producer:
             await producer.produce(TOPIC, b"v")
             await producer.flush(10)
-            producer._topics_in_use.update(TOPIC, [2, 3] * 50 + [1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)
+            producer._kafka_azimuth.topics_in_use.update(
+                TOPIC, [2, 3] * 50 + [1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0
+            )
             sent = [await producer.produce(TOPIC, b"v", b"key %d" % number) for number in range(20)]
             sent.append(await producer.produce(TOPIC, b"v", partition=99))
             await producer.flush(10)
@@ -197,7 +203,7 @@ def test_what_is_no_topic_is_refused_and_not_waited_for(mock: MockCluster) -> No
     for name in ("\ud800", "a\0b"):  # the thread that asked for one of them ended
         with pytest.raises(ValueError, match=r"surrogates|null"):
             producer.produce(name, b"v")
-    assert producer._watcher.wait_s() == 30.0
+    assert producer._kafka_azimuth.watcher.wait_s() == 30.0
     producer.close()
 
 
@@ -229,7 +235,7 @@ def test_a_topic_whose_partitions_the_application_chooses_is_read_without_a_wait
     async def run() -> Traffic:
         async with AZAwareAIOProducer(config(mock), count="queued") as producer:
             await producer.produce(TOPIC, b"v", partition=1)
-            while TOPIC not in producer._topics_in_use.partitioners:  # noqa: ASYNC110 - the thread knows no event
+            while TOPIC not in producer._kafka_azimuth.topics_in_use.partitioners:  # noqa: ASYNC110 - the thread knows no event
                 await asyncio.sleep(0.01)
             await producer.produce(TOPIC, b"v" * 10, partition=1)
             await producer.flush(10)
@@ -251,7 +257,7 @@ def test_a_topic_whose_partitions_the_application_chooses_is_read_without_a_wait
                     producer.produce(TOPIC, value=value, partition=1)
 
         send(b"v")
-        wait_until(lambda: TOPIC in producer._topics_in_use.partitioners, 60)
+        wait_until(lambda: TOPIC in producer._kafka_azimuth.topics_in_use.partitioners, 60)
         send(b"v" * 10)
         traffic = producer.traffic()
         producer.close()
@@ -278,13 +284,13 @@ def test_while_the_controller_is_away_leaders_are_used_and_bytes_wait_for_the_ra
     mock.down(1)  # the controller
     settings = config(mock, **{"client.rack": "az-b", "statistics.interval.ms": 20, "reconnect.backoff.max.ms": 50})
     producer = AZAwareProducer({**settings, "reconnect.backoff.ms": 10}, metadata_timeout_s=0.2)
-    producer._watcher._away_s = 0.05
+    producer._kafka_azimuth.watcher._away_s = 0.05
     with pytest.warns(RackWarning, match="racks of the brokers could not be read"):
         producer.produce(TOPIC, b"v")
-    partitioner = producer._topics_in_use.partitioners[TOPIC]
+    partitioner = producer._kafka_azimuth.topics_in_use.partitioners[TOPIC]
     assert partitioner.leaders == (2, 2)
     assert producer.flush(10) == 0
-    wait_until(lambda: producer.poll(0.01) >= 0 and producer._statistics._unshared.get(TOPIC))
+    wait_until(lambda: producer.poll(0.01) >= 0 and producer._kafka_azimuth.statistics._unshared.get(TOPIC))
     assert producer.traffic().wire_topics == {}
     mock.up(1)
     wait_until(lambda: producer.poll(0.01) >= 0 and producer.traffic().wire_topics)

@@ -83,7 +83,7 @@ class Sending(RuleBasedStateMachine):
         Sending.created += 1
         self.topic = f"{TOPIC}-{Sending.created}"
         self.mock.create(self.topic, [1, 2, 3])
-        self.producer._watcher.load(self.topic)
+        self.producer._kafka_azimuth.watcher.load(self.topic)
 
     @rule(key=keys, own=own_partitions, pairs=headers, own_callback=st.booleans())
     def produce(self, key: str | bytes | None, own: int | None, pairs: Any, *, own_callback: bool) -> None:
@@ -179,7 +179,7 @@ def test_each_record_of_the_asyncio_client_counts_once(mock: MockCluster, count:
         async with AZAwareAIOProducer(
             settings_of_it, keys="local-hrw", count=count, batch_size=100, buffer_timeout=0
         ) as producer:
-            await asyncio.to_thread(producer._watcher.load, topic := new_topic())
+            await asyncio.to_thread(producer._kafka_azimuth.watcher.load, topic := new_topic())
             for step in [*steps, "flush"]:
                 if step == "flush":
                     await producer.flush(60)
@@ -191,7 +191,7 @@ def test_each_record_of_the_asyncio_client_counts_once(mock: MockCluster, count:
                     futures.clear()
                     model.waiting.clear()
                     # A purge may reach records that are queued after it, but those of no topic that is new after it.
-                    await asyncio.to_thread(producer._watcher.load, topic := new_topic())
+                    await asyncio.to_thread(producer._kafka_azimuth.watcher.load, topic := new_topic())
                 elif step[1] != 99:
                     key, own = step
                     futures.append(await producer.produce(topic, b"value", key, partition=own))

@@ -200,7 +200,7 @@ def test_partition_ids_may_have_gaps() -> None:
         del cluster._partitions[TOPIC][missing]
     partitioner = AZAwarePartitioner(rack="az-a", batch_bytes=10)
     assert {choose(partitioner, cluster) for _ in range(100)} == {0, 3}
-    assert partitioner._partitioners[TOPIC].leaders == (1, None, None, 1, 2)
+    assert vars(partitioner)["_AZAwarePartitioner__partitioners"][TOPIC].leaders == (1, None, None, 1, 2)
     assert partitioner.traffic().local.records == 100
 
 

@@ -36,10 +36,11 @@ def test_a_diskless_topic_whose_reported_brokers_fail_goes_on_elsewhere_and_retu
     producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 100}), hold_s=0.0)
     producer.produce(TOPIC, b"v")
     assert producer.flush(10) == 0
+    partitioners = producer._kafka_azimuth.topics_in_use.partitioners
     for broker, reason in ((2, Reason.NO_LOCAL_LEADER), (1, Reason.LOCAL)):
         mock.lead(TOPIC, [broker] * 6)
         producer.refresh_leaders()
-        wait_until(lambda reason=reason: producer._topics_in_use.partitioners[TOPIC].locality.reason is reason)  # type: ignore[misc]  # bound at once
+        wait_until(lambda reason=reason: partitioners[TOPIC].locality.reason is reason)  # type: ignore[misc]  # bound at once
         producer.produce(TOPIC, b"v")
         assert producer.flush(10) == 0
     traffic = producer.traffic()

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import SerializingProducer
+from confluent_kafka import KafkaException, SerializingProducer
+from confluent_kafka.aio import AsyncSerializingProducer
 from confluent_kafka.error import KeySerializationError, ValueSerializationError
 from confluent_kafka.schema_registry import AsyncSchemaRegistryClient, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AsyncAvroSerializer, AvroSerializer
@@ -169,5 +171,132 @@ def test_the_asyncio_twin_refuses_before_a_serializer_is_called(mock: MockCluste
 
     asyncio.run(run())
     assert called == []
-    with pytest.raises(ValueError, match=r"^value\.serializer\.builder: await its build first"):
-        AZAwareAIOSerializingProducer({**config(mock), "value.serializer.builder": object()})
+
+
+class Builder:
+    """Builds a serializer from a property of the configuration, which the client does not know."""
+
+    def __init__(self, events: list[str], leftover: object = None, *, awaited: bool = True) -> None:
+        self.events, self.leftover, self.awaited = events, leftover, awaited
+
+    def build(self, conf: dict[str, Any], is_key: bool) -> Any:  # noqa: FBT001 - as the client's own builders
+        """Take the prefix out of the configuration."""
+        prefix = conf.pop("own.prefix")
+        self.events.append(f"build key={is_key}")
+        built = BuiltSerializer(prefix, self.events), conf if self.leftover is None else self.leftover
+
+        async def later() -> Any:
+            await asyncio.sleep(0)
+            return built
+
+        return later() if self.awaited else built
+
+
+class BuiltSerializer:
+    """Adds the prefix."""
+
+    def __init__(self, prefix: str, events: list[str]) -> None:
+        self.prefix, self.events = prefix, events
+        self.cluster_id: Any = None
+
+    async def __call__(self, data: object, _context: SerializationContext) -> bytes:
+        """Serialize, with a question to the cluster."""
+        await self.cluster_id()
+        return f"{self.prefix}{data}".encode()
+
+    def set_async_cluster_id_resolver(self, resolver: object) -> None:
+        """Keep the function."""
+        self.events.append("resolver")
+        self.cluster_id = resolver
+
+    async def aclose(self) -> None:
+        """Note it."""
+        self.events.append("closed")
+
+
+Kind = Callable[..., Any]
+KINDS = pytest.mark.parametrize("kind", [AsyncSerializingProducer, AZAwareAIOSerializingProducer])
+
+
+@KINDS
+@pytest.mark.parametrize("awaited", [True, False])
+def test_construction_is_awaited_where_builders_make_the_serializers(
+    mock: MockCluster, kind: Kind, *, awaited: bool
+) -> None:
+    """As confluent-kafka's own class: the client does not get a builder's property, and close() is theirs, too."""
+    mock.create(TOPIC, [1, 2, 3])
+    events: list[str] = []
+
+    async def run() -> tuple[bytes, bytes]:
+        builder = Builder(events, awaited=awaited)
+        settings = {**config(mock), "own.prefix": "p-", "value.serializer.builder": builder}
+        producer = await kind(conf={**settings, "key.serializer.builder": builder}, batch_size=10)
+        future = await producer.produce(TOPIC, key=1, value=2)
+        await producer.flush()
+        message = await future
+        events.append("sent")
+        await producer.close()
+        await producer.close()
+        return message.key(), message.value()
+
+    assert asyncio.run(run()) == (b"p-1", b"p-2")
+    assert events == ["build key=True", "build key=False", "resolver", "resolver", "sent", "closed", "closed"]
+
+
+@KINDS
+def test_an_awaited_construction_without_builders_leaves_serializers_open(mock: MockCluster, kind: Kind) -> None:
+    """They are the application's."""
+    mock.create(TOPIC, [1, 2, 3])
+    events: list[str] = []
+
+    async def run() -> bytes:
+        serializer = BuiltSerializer("p-", events)
+        async with await kind({**config(mock), "value.serializer": serializer}) as producer:
+            future = await producer.produce(TOPIC, key="k", value=2)
+            await producer.flush()
+            return bytes((await future).value())
+
+    assert asyncio.run(run()) == b"p-2"
+    assert events == ["resolver"]
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("wrong", "message", "closed"),
+    [
+        ({"value.serializer": str}, "Cannot configure both value.serializer and value.serializer.builder", []),
+        ({"key.serializer.builder": Builder([], leftover=5)}, "leftover configuration", []),
+        ({"acks": "no"}, "acks", ["build key=False", "closed"]),
+    ],
+)
+def test_a_construction_that_fails_closes_what_it_built(
+    mock: MockCluster, kind: Kind, wrong: dict[str, object], message: str, closed: list[str]
+) -> None:
+    """With the errors of confluent-kafka's own class."""
+    events: list[str] = []
+
+    async def run() -> None:
+        settings = {**config(mock), "own.prefix": "p-", "value.serializer.builder": Builder(events)}
+        await kind({**settings, **wrong})
+
+    with pytest.raises((ValueError, KafkaException), match=message):
+        asyncio.run(run())
+    assert events == closed
+
+
+def test_a_producer_that_is_not_awaited_says_so(mock: MockCluster) -> None:
+    """The serializers are not built; with `async with` they are."""
+    mock.create(TOPIC, [1, 2, 3])
+    events: list[str] = []
+
+    async def run() -> None:
+        settings = {**config(mock), "own.prefix": "p-", "value.serializer.builder": Builder(events)}
+        producer = AZAwareAIOSerializingProducer(settings)
+        with pytest.raises(RuntimeError, match="await AZAwareAIOSerializingProducer"):
+            await producer.produce(TOPIC, "k", 1)
+        await producer.close()
+        async with AZAwareAIOSerializingProducer(settings) as built:
+            assert await built is built
+
+    asyncio.run(run())
+    assert events == ["build key=False", "resolver", "closed"]

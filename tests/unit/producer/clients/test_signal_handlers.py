@@ -54,7 +54,7 @@ def use(path: str) -> None:
     """Let each method of a handler interrupt each method of the main thread; a deadlock ends the process."""
     signal.alarm(_LONGEST_S)
     if path == "interpreted":
-        AZAwareProducer._hot = produce_interpreted
+        AZAwareProducer._kafka_azimuth_hot = produce_interpreted
         AZAwareProducer.produce = produce_interpreted.produce
     sent = 0
     with MockCluster() as mock:

@@ -66,8 +66,8 @@ def test_records_without_a_key_leave_a_stalled_partition_aside(
     assert producer.flush(60) == 0
     chosen: set[int] = set()
     for at_s in (0.0, 2.0):
-        producer._statistics.on_report(report(at_s, msgs_inflight=3))
-    partitioner = producer._topics_in_use.partitioners[TOPIC]
+        producer._kafka_azimuth.statistics.on_report(report(at_s, msgs_inflight=3))
+    partitioner = producer._kafka_azimuth.topics_in_use.partitioners[TOPIC]
     for _ in range(200):
         partitioner.advance()
         chosen.add(partitioner.destinations.partition)
@@ -88,7 +88,7 @@ def test_a_broker_that_does_not_answer_is_avoided_until_it_does(timeout_ms: int)
         slow.delay(2, 500)
         seen = Deliveries()
         producer.produce(TOPIC, b"v", partition=1, on_delivery=seen)
-        partitioner = producer._topics_in_use.partitioners[TOPIC]
+        partitioner = producer._kafka_azimuth.topics_in_use.partitioners[TOPIC]
         drawn: list[set[int]] = []
 
         def draw() -> set[int]:
@@ -115,8 +115,8 @@ def test_queues_weigh_only_if_the_producer_adapts(mock: MockCluster, *, adaptive
     producer = AZAwareProducer(settings, batch_bytes=1, adaptive=adaptive)
     producer.produce(TOPIC, b"v")
     assert producer.flush(60) == 0
-    producer._statistics.on_report(report(0.0, msgq_cnt=1, msgq_bytes=1 << 40))
-    partitioner = producer._topics_in_use.partitioners[TOPIC]
+    producer._kafka_azimuth.statistics.on_report(report(0.0, msgq_cnt=1, msgq_bytes=1 << 40))
+    partitioner = producer._kafka_azimuth.topics_in_use.partitioners[TOPIC]
     chosen = set()
     for _ in range(200):
         partitioner.advance()

@@ -184,7 +184,7 @@ def test_an_application_with_callbacks_polls_in_its_own_thread(
         asked.append(None)
         return set()
 
-    monkeypatch.setattr(producer._watcher, "_topics_due", none_due)
+    monkeypatch.setattr(producer._kafka_azimuth.watcher, "_topics_due", none_due)
     wait_until(lambda: len(asked) > 5)
     assert seen.partitions.total() == 0
     assert producer.flush(10) == 0
@@ -196,7 +196,7 @@ def test_counts_in_reports_refuse_a_client_that_reports_only_failures(
     mock: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing would ever count in Python; counts inside librdkafka need no report."""
-    monkeypatch.setattr(AZAwareProducer, "_hot", produce_interpreted)
+    monkeypatch.setattr(AZAwareProducer, "_kafka_azimuth_hot", produce_interpreted)
     with pytest.raises(PolicyError, match=r"remove delivery\.report\.only\.error"):
         AZAwareProducer(config(mock, **{"delivery.report.only.error": True}), count="delivered")
 

@@ -147,12 +147,12 @@ def test_each_partition_has_its_own_count(mock: MockCluster, partitions: int, mo
     for number in range(partitions):
         producer.produce(TOPIC, b"v" * number, partition=number)
     assert producer.flush(30) == 0
-    taken = producer._deliveries.take(TOPIC)
+    taken = producer._kafka_azimuth.deliveries.take(TOPIC)
     assert {partition: (records, size) for partition, _, records, size in taken} == {
         number: (1 + (number == 0), number) for number in range(partitions)
     }
     assert {way for _, way, _, _ in taken} == {"explicit"}
-    assert producer._deliveries.take(TOPIC) == []
+    assert producer._kafka_azimuth.deliveries.take(TOPIC) == []
     producer.close()
 
 
@@ -175,7 +175,7 @@ def test_records_that_are_delivered_before_the_leaders_are_read_count_for_their_
         producer.produce(topic, b"v", key=str(number))
     assert producer.flush(30) == 0
     may_read.set()
-    wait_until(lambda: topic in producer._topics_in_use.partitioners)
+    wait_until(lambda: topic in producer._kafka_azimuth.topics_in_use.partitioners)
     traffic = producer.traffic()
     assert sum(count.records for zone, count in traffic.zones.items() if zone != "unknown") == 70
     assert {reason: count.records for reason, count in traffic.reasons.items()} == {
@@ -205,7 +205,7 @@ def test_figures_outlive_the_client_with_records_in_flight(mock: MockCluster, wa
         producer = AZAwareProducer(config(mock))
         for number in range(200):
             by_produce(producer, {"partition": 1} if number % 2 else {})
-        deliveries = producer._deliveries
+        deliveries = producer._kafka_azimuth.deliveries
         if way == "close":
             producer.close()
         elif way == "with":

@@ -25,7 +25,7 @@ def producer(mock: MockCluster) -> AZAwareProducer:
     mock.create(TOPIC, [1, 2, 3] * 2)
     made = AZAwareProducer(config(mock))
     made.produce(TOPIC, b"first")
-    assert made._direct.is_open
+    assert made._kafka_azimuth.direct.is_open
     return made
 
 
@@ -50,7 +50,7 @@ def test_a_release_of_confluent_kafka_with_an_unknown_layout_is_left_alone(
     monkeypatch.setattr("producer.clients.confluent._LAYOUT_IS_KNOWN", False)
     made = AZAwareProducer(config(mock))
     made.produce(TOPIC, b"value")
-    assert not made._direct.is_open
+    assert not made._kafka_azimuth.direct.is_open
     assert made.flush(20) == 0
     made.close()
 
@@ -138,7 +138,7 @@ def test_producers_may_be_dropped_without_a_close(mock: MockCluster) -> None:
         for topic in topics * 2:
             producer.produce(topic, b"v")
         assert producer.flush(10) == 0
-        producer._watcher.close()
+        producer._kafka_azimuth.watcher.close()
         del producer
         gc.collect()
 
@@ -150,7 +150,7 @@ def test_the_way_is_closed_before_the_client_whoever_still_refers_to_it(mock: Mo
     producer = AZAwareProducer(config(mock))
     for _ in range(2):  # the first of a topic goes another way than the rest
         producer.produce(TOPIC, b"v")
-    kept, queue = producer._destinations[TOPIC], producer._direct
+    kept, queue = producer._kafka_azimuth_destinations[TOPIC], producer._kafka_azimuth.direct
     assert queue.is_open
     if circular:
         circle: list[object] = [producer]

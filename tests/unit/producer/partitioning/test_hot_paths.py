@@ -213,7 +213,7 @@ def outcome(
     path: ModuleType, mock: MockCluster, arguments: dict[str, Any], count: str
 ) -> tuple[tuple[str, str] | None, Mapping[Reason, Count]]:
     """Send one more record, and return the error and the counts."""
-    kind = type("Taking", (AZAwareProducer,), {"__slots__": (), "_hot": path, "produce": path.produce})
+    kind = type("Taking", (AZAwareProducer,), {"__slots__": (), "_kafka_azimuth_hot": path, "produce": path.produce})
     error = None
     with kind(config(mock), keys="local-hrw", count=count) as producer:
         producer.produce(TOPIC, b"first", b"first")
@@ -294,7 +294,7 @@ def test_a_callback_is_called_also_where_it_is_false(mock: MockCluster, way: str
 def test_a_lane_outlives_what_replaces_it(hot: ModuleType, mock: MockCluster) -> None:
     """The compiled path took it from the dictionary without holding it, and then compared in Python."""
     mock.create(TOPIC, [1, 2, 3])
-    kind = type("Taking", (AZAwareProducer,), {"__slots__": (), "_hot": hot, "produce": hot.produce})
+    kind = type("Taking", (AZAwareProducer,), {"__slots__": (), "_kafka_azimuth_hot": hot, "produce": hot.produce})
     producer = kind(config(mock), keys="local-hrw")
     producer.produce(TOPIC, b"first")
 
@@ -302,8 +302,10 @@ def test_a_lane_outlives_what_replaces_it(hot: ModuleType, mock: MockCluster) ->
         __hash__ = None  # type: ignore[assignment]
 
         def __ne__(self, other: object) -> bool:
-            producer._topics_in_use.partitioners[TOPIC].advance()
-            producer._destinations[TOPIC] = producer._topics_in_use.partitioners[TOPIC].destinations
+            producer._kafka_azimuth.topics_in_use.partitioners[TOPIC].advance()
+            producer._kafka_azimuth_destinations[TOPIC] = producer._kafka_azimuth.topics_in_use.partitioners[
+                TOPIC
+            ].destinations
             return False
 
     for _ in range(100):

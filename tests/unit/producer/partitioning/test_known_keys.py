@@ -31,7 +31,9 @@ def send(monkeypatch: pytest.MonkeyPatch) -> Send:
     monkeypatch.setattr(produce_interpreted, "_send", queue)
 
     def run(topics: TopicsInUse, key: bytes | None) -> int:
-        producer = SimpleNamespace(_destinations=topics.destinations, _topics_in_use=topics)
+        producer = SimpleNamespace(
+            _kafka_azimuth_destinations=topics.destinations, _kafka_azimuth=SimpleNamespace(topics_in_use=topics)
+        )
         produce_interpreted.produce(producer, "t", b"value", key)
         return sent[-1]
 
