@@ -56,10 +56,10 @@ class Scenario:
         places = [(t, p) for t in self.topics for p in range(t.partitions) if self._readers(t)]
         owner_of = {pair: i for i, m in enumerate(self.members) for pair in plan.partitions[m.id]}
         given = sum(map(len, plan.partitions.values()))
-        assert given == len(places) == len(owner_of), "a partition has two owners or none"  # noqa: S101
+        assert given == len(places) == len(owner_of), "a partition has two owners or none"  # noqa: S101 -- a goal that no plan may miss
         owners = tuple(owner_of[t.name, p] for t, p in places)
-        assert all(o in self._readers(t) for (t, _), o in zip(places, owners, strict=True)), "not subscribed"  # noqa: S101
-        assert self._fits(places, owners), "more members than workers"  # noqa: S101
+        assert all(o in self._readers(t) for (t, _), o in zip(places, owners, strict=True)), "not subscribed"  # noqa: S101 -- a goal that no plan may miss
+        assert self._fits(places, owners), "more members than workers"  # noqa: S101 -- a goal that no plan may miss
         return self._goals(places, owners, self._bounds(len(places)))
 
     def _readers(self, topic: Topic) -> list[int]:
@@ -134,7 +134,7 @@ def random_scenario(rng: random.Random, *, equal: bool, weights: bool, racks: bo
             frozenset(names if equal else rng.sample(names, rng.randint(0, len(names)))),
             rack=rng.choice(["a", "b", "c", None]) if racks else None,
             weight=rng.choice([0.5, 1.0, 1.0, 2.0, 3.0]) if weights else 1.0,
-            owned=frozenset(pair for pair in pairs if rng.random() < 0.4),  # noqa: PLR2004
+            owned=frozenset(pair for pair in pairs if rng.random() < 0.4),  # noqa: PLR2004 -- some of the pairs
             generation=rng.choice([1, 1, 2]),
         )
         for i in range(rng.randint(1, 4))

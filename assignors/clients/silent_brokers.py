@@ -97,7 +97,7 @@ def any_broker_answers(
             return True
     drawn = random.sample(sorted(brokers), min(_MOST, len(brokers)))
     for address in drawn:
-        start(lambda address=address: AdminClient({**kafka, "bootstrap.servers": address, "log_level": 0}))  # type: ignore[misc]
+        start(lambda address=address: AdminClient({**kafka, "bootstrap.servers": address, "log_level": 0}))  # type: ignore[misc]  # a default binds the address
     with contextlib.suppress(queue.Empty):
         while (left := until - time.monotonic()) > 0:
             if answers.get(timeout=left):

@@ -122,7 +122,7 @@ class _ViewAssignor(AbstractPartitionAssignor):
         content = {"agent": self.agent.value(), "process": self._process, "last": self.last.encode()}
         return encode_subscription(topics, [], -1, self.agent.zone, json.dumps(content).encode())
 
-    def assign(self, cluster: object, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ARG002
+    def assign(self, cluster: object, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ARG002 -- kafka-python's signature
         """Compute the view, on the leader; a member with foreign user data gets an empty assignment."""
         candidates = [one for member in members if (one := _read(member.member_id, member.metadata)) is not None]
         made = next_round(candidates).encode().encode()
@@ -131,7 +131,7 @@ class _ViewAssignor(AbstractPartitionAssignor):
             for member in members
         }
 
-    def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:  # noqa: ARG002
+    def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:  # noqa: ARG002 -- kafka-python's signature
         """Take the view."""
         with contextlib.suppress(ValueError, KeyError, TypeError, zlib.error):
             self.last = MembershipRound.decode(bytes(assignment.user_data or b"").decode())

@@ -34,7 +34,7 @@ EXACT_CELLS: Final = 4_000_000
 """Members x kinds of partitions up to which different subscriptions and caps are planned exactly: about 300 MB."""
 
 
-def plan(  # noqa: PLR0913
+def plan(  # noqa: PLR0913 -- the parts of a request
     topics: Iterable[Topic],
     members: Iterable[Member],
     *,
@@ -146,7 +146,7 @@ def _solve(request: PlanRequest) -> Plan:
     return Plan(request, placement.owner, 0)
 
 
-def _plan_constrained(  # noqa: PLR0913, PLR0917
+def _plan_constrained(  # noqa: PLR0913, PLR0917 -- the parts of a request
     request: PlanRequest,
     cap_binds: Bools,
     band: Band,

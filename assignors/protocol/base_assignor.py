@@ -126,7 +126,7 @@ class Assignor(AbstractPartitionAssignor):
         if self._generation == generation:
             follow_up.ask()
 
-    def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
+    def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401 -- kafka-python is untyped
         """Plan for the group. Runs on the leader inside the event loop: no I/O, and it never raises."""
         subscriptions: dict[tuple[str, ...], frozenset[str]] = {}
         group = [self._read_member(m, subscriptions) for m in members]
@@ -155,7 +155,7 @@ class Assignor(AbstractPartitionAssignor):
             for member, pairs in plan.partitions.items()
         }
 
-    def _read_member(self, member: Any, subscriptions: dict[tuple[str, ...], frozenset[str]]) -> Member:  # noqa: ANN401
+    def _read_member(self, member: Any, subscriptions: dict[tuple[str, ...], frozenset[str]]) -> Member:  # noqa: ANN401 -- kafka-python is untyped
         try:
             read, data = decode_member(member, subscriptions)
         except Exception as error:  # noqa: BLE001 - fields of another client may raise any error; it remains a subscriber
@@ -181,7 +181,7 @@ class Assignor(AbstractPartitionAssignor):
             )
         return read
 
-    def _read_topics(self, cluster: Any, names: set[str]) -> list[Topic]:  # noqa: ANN401
+    def _read_topics(self, cluster: Any, names: set[str]) -> list[Topic]:  # noqa: ANN401 -- kafka-python is untyped
         try:
             return read_topics(cluster, names)
         except Exception as error:  # noqa: BLE001 - a topic deleted or made while it is read; racks are only a preferred
@@ -189,7 +189,7 @@ class Assignor(AbstractPartitionAssignor):
             counts = {name: self._count(cluster, name) for name in sorted(names)}
             return [Topic(name, count) for name, count in counts.items() if count]
 
-    def _count(self, cluster: Any, name: str) -> int:  # noqa: ANN401
+    def _count(self, cluster: Any, name: str) -> int:  # noqa: ANN401 -- kafka-python is untyped
         try:
             return len(cluster.partitions_for_topic(name) or ())
         except Exception as error:  # noqa: BLE001 - the topic may be deleted meanwhile

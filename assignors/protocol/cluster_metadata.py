@@ -14,7 +14,7 @@ def read_topics(cluster: Any, names: Iterable[str]) -> list[Topic]:  # noqa: ANN
     return [topic for topic in found if topic is not None]
 
 
-def _read_topic(cluster: Any, name: str, racks: dict[int, str]) -> Topic | None:  # noqa: ANN401
+def _read_topic(cluster: Any, name: str, racks: dict[int, str]) -> Topic | None:  # noqa: ANN401 -- kafka-python is untyped
     numbers = cluster.partitions_for_topic(name)
     if not numbers:
         return None

@@ -45,7 +45,7 @@ class HRWAssignor(Assignor):
         rack: str | None = None,
         agent: str | None = None,
         seed: int = 0,
-        cooperative: bool = False,  # noqa: FBT001, FBT002
+        cooperative: bool = False,  # noqa: FBT001, FBT002 -- a public parameter
         *,
         rack_by: RackBy = "replicas",
         node: Node = None,
@@ -113,7 +113,7 @@ class HRWAssignor(Assignor):
             self._weights.refresh()
         return super().metadata(topics)
 
-    def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
+    def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401 -- kafka-python is untyped
         """Plan for the group, and watch the workers for changes from now on."""
         planned = self._workers.value  # read before the plan, so that a change during the plan counts as a change
         given = super().assign(cluster, members)
@@ -177,8 +177,8 @@ class ShuffledRoundRobinAssignor(Assignor):
         seed: int = 0,
         rack: str | None = None,
         agent: str | None = None,
-        cooperative: bool = False,  # noqa: FBT001, FBT002
-        keep: bool = True,  # noqa: FBT001, FBT002
+        cooperative: bool = False,  # noqa: FBT001, FBT002 -- a public parameter
+        keep: bool = True,  # noqa: FBT001, FBT002 -- a public parameter
         *,
         overrides: Overrides | None = None,
         weights: WeightsSetting = None,

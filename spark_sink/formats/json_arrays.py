@@ -104,11 +104,11 @@ def _decimal(value: str | int | Decimal) -> Decimal:
 _Convert = Callable[[JsonArrays, Sequence[Any], pa.DataType, set[type]], pa.Array]
 _CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], _Convert], ...] = (
     (pa.types.is_floating, JsonArrays._float),  # noqa: SLF001 -- this module's own
-    (pa.types.is_struct, JsonArrays._struct),  # noqa: SLF001
-    (pa.types.is_list, JsonArrays._list),  # noqa: SLF001
-    (pa.types.is_decimal, JsonArrays._decimal),  # noqa: SLF001
-    (pa.types.is_timestamp, JsonArrays._time),  # noqa: SLF001
-    (pa.types.is_date, JsonArrays._time),  # noqa: SLF001
+    (pa.types.is_struct, JsonArrays._struct),  # noqa: SLF001 -- this module's own
+    (pa.types.is_list, JsonArrays._list),  # noqa: SLF001 -- this module's own
+    (pa.types.is_decimal, JsonArrays._decimal),  # noqa: SLF001 -- this module's own
+    (pa.types.is_timestamp, JsonArrays._time),  # noqa: SLF001 -- this module's own
+    (pa.types.is_date, JsonArrays._time),  # noqa: SLF001 -- this module's own
 )
 
 _ALLOWED: tuple[tuple[Callable[[pa.DataType], bool], set[type]], ...] = (

@@ -55,7 +55,7 @@ def read_kinds(problem: Problem, racks: Racks, readers: Bools, cap_binds: Bools)
     return Kinds(of=of, counts=counts, allowed=allowed, off=racks.off[racks.kind_of[first]].T)
 
 
-def general_plan(  # noqa: PLR0913, PLR0917
+def general_plan(  # noqa: PLR0913, PLR0917 -- the parts of a request
     problem: Problem,
     kinds: Kinds,
     pieces: I64,
@@ -63,7 +63,7 @@ def general_plan(  # noqa: PLR0913, PLR0917
     placement: Placement,
     scores: Scores,
     hashes: U64,
-    fairest: bool,  # noqa: FBT001
+    fairest: bool,  # noqa: FBT001 -- a part of the request
 ) -> bool:
     """Plan into `placement.owner`.
 
@@ -117,7 +117,7 @@ def _preferred_counts(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
     return preferred
 
 
-def _is_optimal(counts: I64, kinds: Kinds, owned: I64, band: Band, least: int, *, fairest: bool) -> bool:  # noqa: PLR0913
+def _is_optimal(counts: I64, kinds: Kinds, owned: I64, band: Band, least: int, *, fairest: bool) -> bool:  # noqa: PLR0913 -- the parts of a request
     """Return whether the counts are obviously optimal: all placed, on rack, and only required moves.
 
     The loads are within the band; or no claim moves, and the loads are the fairest, or those of members with a readable
@@ -133,7 +133,7 @@ def _is_optimal(counts: I64, kinds: Kinds, owned: I64, band: Band, least: int, *
     return moved == 0 and (fairest or (bool((band.high == band.high[0]).all()) and int(np.ptp(able)) <= 1))
 
 
-def _solve(  # noqa: PLR0913
+def _solve(  # noqa: PLR0913 -- the parts of a request
     problem: Problem, kinds: Kinds, owned: I64, preferred: I64 | None, epsilon: float, *, fairest: bool
 ) -> tuple[I64, bool]:
     """Solve within the band; if subscriptions differ or no plan fits the band, with the best exact loads.

@@ -12,7 +12,7 @@ from assignors.planner.load_bounds import Band, fair_band
 from assignors.planner.place_unowned import Placement, Scores
 
 
-def topic_by_topic_plan(  # noqa: PLR0913, PLR0917
+def topic_by_topic_plan(  # noqa: PLR0913, PLR0917 -- the parts of a request
     problem: Problem, readers: Bools, pieces: I64, epsilon: float, placement: Placement, scores: Scores
 ) -> None:
     """Plan into `placement.owner`.
@@ -47,7 +47,7 @@ def _claims(problem: Problem, topic: int, members: int) -> I64:
     return np.bincount(owner[owner >= 0], minlength=members)
 
 
-def _give(problem: Problem, topic: int, kept: I64, quota: I64, placement: Placement, scores: Scores) -> None:  # noqa: PLR0913, PLR0917
+def _give(problem: Problem, topic: int, kept: I64, quota: I64, placement: Placement, scores: Scores) -> None:  # noqa: PLR0913, PLR0917 -- the parts of a request
     """Keep the first claims of each member up to its count; place the rest."""
     start, end = int(problem.first[topic]), int(problem.first[topic + 1])
     left = kept.copy()

@@ -39,7 +39,7 @@ class ChosenReaders:
     fairest: bool
 
 
-def choose_readers(  # noqa: PLR0913, PLR0917
+def choose_readers(  # noqa: PLR0913, PLR0917 -- the parts of a request
     problem: Problem, racks: Racks, caps: I32, cap_binds: Bools, band: Band, scores: Scores, least: int
 ) -> ChosenReaders:
     """Choose the readers of each capped topic; owners stay while loads are in the band.
@@ -72,7 +72,7 @@ def choose_readers(  # noqa: PLR0913, PLR0917
     return ChosenReaders(may=readers, pieces=state.pieces, fairest=fairest)
 
 
-def _keep_owners(  # noqa: PLR0913, PLR0917
+def _keep_owners(  # noqa: PLR0913, PLR0917 -- the parts of a request
     problem: Problem, racks: Racks, caps: I32, cap_binds: Bools, band: Band, may: Bools, rows: I64
 ) -> SearchState:
     owned = _owned(problem, rows, may.shape)

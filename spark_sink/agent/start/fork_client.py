@@ -37,7 +37,7 @@ def _wait(server: str, connection: socket.socket, forked: int) -> None:
     """Become the shell that waits for the forked process: it takes a tenth of an interpreter's memory."""
     os.dup2(connection.fileno(), KEPT_OPEN)
     os.set_inheritable(KEPT_OPEN, True)  # noqa: FBT003 -- its only form
-    os.execv(SHELL, [SHELL, os.path.join(os.path.dirname(server), WAITING), str(forked)])  # noqa: S606, PTH118, PTH120
+    os.execv(SHELL, [SHELL, os.path.join(os.path.dirname(server), WAITING), str(forked)])  # noqa: S606, PTH118, PTH120 -- a shell of this machine; pathlib loads slowly
 
 
 def _ask(server: str, arguments: list[str]) -> socket.socket | None:

@@ -156,10 +156,10 @@ class _Reader(DataSourceStreamReader):
         self._end += 1
         return {"n": self._end}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:  # noqa: ARG002
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:  # noqa: ARG002 -- Spark's signature
         return [InputPartition(0), InputPartition(1)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 -- Spark's signature
         yield pa.record_batch({"n": pa.array([1], pa.int32())})
 
 

@@ -80,7 +80,7 @@ def _format(  # noqa: PLR0913, PLR0917 - the parts of a cluster
 def _begin(command: list[str], stack: ExitStack) -> subprocess.Popen[str]:
     with uninterrupted():
         process = stack.enter_context(
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603 -- the command is ours
         )
         # A process that still writes after Ctrl-C would disturb the next run.
         stack.callback(process.kill)
