@@ -247,7 +247,7 @@ def _drain_of(owner: "weakref.ref[AZAwareAIOProducer]", loop: asyncio.AbstractEv
         producer = owner()
         if producer is None or not loop.is_running():  # its callbacks are coroutines of this loop
             return False
-        asyncio.run_coroutine_threadsafe(producer.poll(0), loop)
+        asyncio.run_coroutine_threadsafe(AIOProducer.poll(producer, 0), loop)  # not a subclass's
         return True
 
     return drain

@@ -12,13 +12,14 @@ from typing import Any
 
 from producer.errors import ForkError
 
-_live: "weakref.WeakSet[Any]" = weakref.WeakSet()
+# By identity: a subclass may compare its producers, and has then no hash.
+_live: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
 
 
 def refuse_after_fork(producer: object) -> None:
     """Make the copy of a producer in a forked process refuse every call."""
     _register()
-    _live.add(producer)
+    _live[id(producer)] = producer
 
 
 @functools.cache
@@ -27,7 +28,7 @@ def _register() -> None:
 
 
 def _refuse_all() -> None:
-    for producer in list(_live):
+    for producer in list(_live.values()):
         producer.__class__ = _stand_in(type(producer))
     _live.clear()
 

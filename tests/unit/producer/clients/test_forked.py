@@ -140,3 +140,17 @@ def test_a_stand_in_is_still_the_class_that_it_was(mock: MockCluster) -> None:
 
     assert in_a_fork(task) == "refused"
     producer.close()
+
+
+def test_a_subclass_may_compare_its_producers(mock: MockCluster) -> None:
+    """A class with `__eq__` has no hash, and the producer could not be created."""
+
+    class Comparing(AZAwareProducer):
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+        __hash__ = None  # type: ignore[assignment]
+
+    producer = Comparing(config(mock))
+    assert in_a_fork(lambda: str(producer.produce(TOPIC, b"v"))).startswith("ForkError")  # type: ignore[func-returns-value]
+    producer.close()

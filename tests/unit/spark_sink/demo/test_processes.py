@@ -85,8 +85,12 @@ def test_an_interrupted_format_leaves_no_process(tmp_path: Path) -> None:
     """It would write on, into the folder that the next run takes."""
     java = _java(tmp_path, "kill -INT $PPID\nexec sleep 600")
     before = set(psutil.Process().children())
-    with pytest.raises(KeyboardInterrupt):
-        format_storage(tmp_path, BROKERS, "any", Access(), java, tmp_path)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist's processes ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            format_storage(tmp_path, BROKERS, "any", Access(), java, tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert set(psutil.Process().children()) <= before
 
 
