@@ -152,5 +152,5 @@ def test_a_subclass_may_compare_its_producers(mock: MockCluster) -> None:
         __hash__ = None  # type: ignore[assignment]
 
     producer = Comparing(config(mock))
-    assert in_a_fork(lambda: str(producer.produce(TOPIC, b"v"))).startswith("ForkError")  # type: ignore[func-returns-value]
+    assert in_a_fork(lambda: str(producer.produce(TOPIC, b"v"))).startswith("ForkError")
     producer.close()
