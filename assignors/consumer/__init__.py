@@ -24,7 +24,7 @@
 * `commit_queue`: Kafka commits in the order of their calls.
 * `interruptions`: work that a signal cannot leave half done; `background_calls`: calls of code with locks in Python;
   `leaving`: the end of a member.
-* `one_thread_at_a_time`: one call at a time, in one process.
+* `one_thread_at_a_time`: one call at a time, in one process; `one_process`: the child that a callback forks.
 * `dropped_or_forked`: consumers that are dropped, or copied by a fork.
 * `consumer_errors`: errors that are `MembershipError` and `KafkaException`.
 """

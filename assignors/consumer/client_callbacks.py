@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from assignors.consumer.interruptions import Once, at_once
+from assignors.consumer.one_process import OneProcess
 
 _ARGUMENTS: Final = {"error_cb": 1, "stats_cb": 1, "throttle_cb": 1, "on_commit": 2}
 _OF_LOG: Final = 5
@@ -126,17 +127,19 @@ class ClientCallbacks:
 
     def call(self) -> bool:
         """Call the functions that are due; return whether there is an error to raise."""
+        process = OneProcess()
         while self._due or self._taken or self.came:
             self._take_came()
             once, function, args = due = self._due[0]
             try:
                 once.call(function, *args)
             except BaseException as error:
-                if not once.made:  # an interruption before the call
+                if not once.made or process.left:  # an interruption before the call, or a child
                     raise
                 self._caught.append(error)  # sys.exit() too: raised by `raise_caught`
             if self._due and self._due[0] is due:  # else a call in the function has removed it
                 self._due.popleft()
+            process.check()
         return bool(self._caught)
 
     def raise_caught(self) -> None:

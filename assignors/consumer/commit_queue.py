@@ -14,6 +14,7 @@ from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.background_calls import Answer, BackgroundCalls
 from assignors.consumer.consumer_errors import ConsumerError, consumer_error
 from assignors.consumer.interruptions import Once
+from assignors.consumer.one_process import OneProcess
 from assignors.errors import MembershipError, NotOwnedError
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
@@ -186,7 +187,9 @@ class CommitQueue:
                 self._unreported.popleft()
                 raise error
             if self._on_commit is not None:
+                process = OneProcess()
                 request.report.call(self._on_commit, error, self._shown({**request.offsets, **request.without_offset}))
+                process.check()
             elif error is not None and request.offsets:
                 failed.append((error, request.offsets))
             if self._unreported and self._unreported[0] is request:  # else a close() in on_commit has removed it

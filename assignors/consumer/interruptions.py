@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from assignors.consumer.one_process import OneProcess
+
 _TRIES: Final = 2
 _INTERRUPTED_TRIES: Final = 10
 
@@ -89,10 +91,13 @@ class PendingSteps:
     def finish(self) -> None:
         """Make all steps, also after one that fails; raise the first error at the end."""
         raised: list[BaseException] = []
+        process = OneProcess()
         while self._left:
             try:
                 self.run()
-            except BaseException as error:  # noqa: BLE001 -- Ctrl-C too: raised below, when all is done
+            except BaseException as error:  # Ctrl-C too: raised below, when all is done
+                if process.left:
+                    raise
                 raised.append(error)
         if raised:
             raise raised[0]

@@ -8,6 +8,7 @@ from typing import Final
 from assignors.consumer.assignment_and_revocation import Member
 from assignors.consumer.background_calls import Answer, start_thread
 from assignors.consumer.consumer_errors import ConsumerError
+from assignors.consumer.one_process import OneProcess
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Leaving:
             start_thread(self._close, "group-consumer-close", self._thread)
         # Another revocation may follow one whose callback raised, so all of them are handled.
         raised: list[BaseException] = []
+        process = OneProcess()
         until, closed = time.monotonic() + _LONGEST_S, False
         while not closed:
             closed = self._closed.done
@@ -56,7 +58,9 @@ class Leaving:
                 if handle():
                     until = time.monotonic() + _LONGEST_S
                 self._closed.wait(_STEP_S)
-            except BaseException as error:  # noqa: BLE001 -- Ctrl-C too: raised below, when all partitions are released
+            except BaseException as error:  # Ctrl-C too: raised below, when all partitions are released
+                if process.left:
+                    raise
                 raised.append(error)
                 until += time.monotonic() - began  # of a callback, for which the member waits
             if time.monotonic() > until:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from confluent_kafka import cimpl
 
-from assignors.consumer.consumer_errors import ClosedConsumerError
+from assignors.consumer.one_process import OneProcess
 from assignors.consumer.quick_step import Readiness
 
 _YIELD_S: Final = 0.0005
@@ -42,6 +42,7 @@ class CallGate:
         self.readiness: Final = Readiness()
         self._stepping = 0
         self._process = os.getpid()
+        self._own_process: Final = OneProcess()
         self._of_threads: Final = _ThreadTurn(self._enter, self.lock.__exit__)
         self._of_tasks: Final = _TaskTurn(self.lock, self.readiness)
 
@@ -57,11 +58,7 @@ class CallGate:
 
     def check_process(self) -> None:
         """Raise ClosedConsumerError after a fork."""
-        if self.forked:
-            raise ClosedConsumerError(
-                f"this consumer belongs to process {self._process}, this process is its child {os.getpid()}: make a "
-                "consumer after the fork"
-            )
+        self._own_process.check()
 
     def turn(self) -> AbstractContextManager[object]:
         """Return the context of one call.

@@ -20,6 +20,7 @@ from assignors.consumer.fetching import Fetching
 from assignors.consumer.interruptions import Once, PendingSteps
 from assignors.consumer.leaving import Leaving
 from assignors.consumer.manual_assignment import ManualAssignment
+from assignors.consumer.one_process import OneProcess
 from assignors.consumer.poll_interval import ProgramAwake
 from assignors.consumer.program_callbacks import CallProgram, RunningCallback
 from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
@@ -386,12 +387,14 @@ class Membership:
         """Call the program. Its error is kept: the partitions are read or released before it is raised."""
         if self.by_hand:
             return
+        process = OneProcess()
         try:
             self._call_program(kind, change.partitions, once)
         except BaseException as error:
-            if not once.made:  # an interruption before the call
+            if not once.made or process.left:  # an interruption before the call, or a child
                 raise
             change.raised.append(error)
+        process.check()
 
 
 def _closing(member: Member, *, also_static: bool) -> Callable[[], None]:

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, Message
 from assignors.consumer.commit_queue import CommitQueue
 from assignors.consumer.error_messages import TopicErrors
 from assignors.consumer.fetching import Fetching
+from assignors.consumer.one_process import OneProcess
 from assignors.consumer.one_thread_at_a_time import CallGate
 from assignors.consumer.program_callbacks import ProgramCallbacks
 from assignors.consumer.quick_step import TAKES_RECORDS, QuickStep
@@ -236,10 +237,13 @@ class RecordSteps:
     def report_last_commits(self) -> None:
         """As `report_commits`, and go on after an `on_commit` that raises; raise the first error at the end."""
         raised: list[BaseException] = []
+        process = OneProcess()
         while self._commits.reportable:
             try:
                 self.report_commits()
-            except BaseException as error:  # noqa: BLE001 -- raised below
+            except BaseException as error:  # raised below
+                if process.left:
+                    raise
                 raised.append(error)
         if raised:
             raise raised[0]

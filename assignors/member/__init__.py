@@ -14,5 +14,7 @@
 * `broker_assigned_callbacks`: the callbacks for which its thread waits.
 * `librdkafka_numbers`: numbers in its properties; `first_answer`: its wait for a broker.
 * `on_assigned_once`: calls `on_assigned` and `on_lost` once for each partition.
+* `own_process`: calls in a forked child are refused.
+* `ending_thread`: the end of a member, which Ctrl-C does not interrupt.
 * `thread_calls`: calls that one thread makes for the others.
 """

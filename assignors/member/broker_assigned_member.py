@@ -12,6 +12,7 @@ from assignors.member.broker_assigned_errors import is_fatal, membership_error
 from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets, with_metadata
 from assignors.member.broker_assigned_thread import STEP_S, BrokerAssignedThread
 from assignors.member.callback_thread import Callback
+from assignors.member.own_process import OwnProcess
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -26,6 +27,7 @@ class BrokerAssignedMember:
     * The generation of an ownership is this member's epoch.
     * Partitions are assigned and revoked step by step, and the group never stops as a whole, so `joined` stays true in
       a rebalance.
+    * A child that is forked after the constructor may not start it either.
 
     Args:
         config: librdkafka's properties, with `group.protocol` `consumer`.
@@ -63,6 +65,8 @@ class BrokerAssignedMember:
         self.__topics = list(topics)
         self.__assignor = config.get("group.remote.assignor")
         self.__cell = OwnershipCell(on_change)
+        self.__process = OwnProcess()
+        self.__process.begin()  # librdkafka's threads begin here, and do not run in a child
         try:
             self.__thread = BrokerAssignedThread(
                 config,
@@ -85,6 +89,7 @@ class BrokerAssignedMember:
         Raises:
             MembershipError: no broker answered in time, or the subscription is invalid.
         """
+        self.__process.check()
         if not self.__thread.started:
             try:
                 self.__thread.start(self.__topics, timeout_s)
@@ -102,7 +107,8 @@ class BrokerAssignedMember:
             MembershipError: called in a callback, for which it would wait; or the coordinator does not answer, and a
                 callback has not returned for max.poll.interval.ms.
         """
-        self.__thread.end()
+        if not self.__process.forked:
+            self.__thread.end()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -113,7 +119,7 @@ class BrokerAssignedMember:
     @property
     def ends(self) -> bool:
         """Whether it closes or has failed: it need not answer requests for offsets any more."""
-        return self.__thread.ends or self.__cell.failed is not None
+        return self.__thread.ends or self.__process.forked or self.__cell.failed is not None
 
     @property
     def fatal(self) -> bool:
@@ -124,11 +130,11 @@ class BrokerAssignedMember:
     @property
     def failed(self) -> BaseException | None:
         """The error that ended the membership, None while it continues."""
-        return self.__cell.failed
+        return self.__process.error() if self.__process.forked else self.__cell.failed
 
     def ownership(self) -> Ownership:
         """Return the current ownership; never waits."""
-        return self.__cell.value
+        return self.__cell.value.outside() if self.__process.forked else self.__cell.value
 
     def wait_joined(self, timeout_s: float) -> Ownership:
         """Wait until the broker has assigned partitions, or has none for this member.
@@ -136,6 +142,7 @@ class BrokerAssignedMember:
         Raises:
             MembershipError: the broker has not answered in time, or the membership ended.
         """
+        self.__process.check()
         found = self.__cell.wait(lambda now: now.joined, timeout_s)
         if found is None:
             self.__raise_failed()
@@ -188,5 +195,6 @@ class BrokerAssignedMember:
         self.__thread.ask(lambda: self.__thread.consumer.set_sasl_credentials(username, password), _CREDENTIALS_S)
 
     def __raise_failed(self) -> None:
+        self.__process.check()
         if (error := self.__cell.failed) is not None:
             raise membership_error(error, self.__group, self.__topics, self.__assignor) from error

@@ -1,6 +1,7 @@
 """Runs the user's callbacks outside kafka-python's event loop, so that heartbeats continue during slow callbacks."""
 
 import logging
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -13,7 +14,10 @@ Callback = Callable[[frozenset[TopicPartition]], object]
 
 
 class CallbackThread:
-    """Runs callbacks in order in one daemon thread; a callback that raises is logged and counts as returned."""
+    """Runs callbacks in order in one daemon thread; a callback that raises is logged and counts as returned.
+
+    If a callback forks, the child has only this thread. There it ends with the callback, so that the child ends.
+    """
 
     def __init__(self, name: str) -> None:
         self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -42,5 +46,6 @@ class CallbackThread:
         self._waiting.put(None)
 
     def _run(self) -> None:
-        while (call := self._waiting.get()) is not None:
+        process = os.getpid()
+        while os.getpid() == process and (call := self._waiting.get()) is not None:
             call()

@@ -28,6 +28,7 @@ from assignors.member.kafka_python_corrections import (
 )
 from assignors.member.member_commits import FencedCommits
 from assignors.member.membership_thread import MemberThread, OnTopics
+from assignors.member.own_process import OwnProcess
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_listener import RebalanceListener
 from assignors.planner.topics_and_members import TopicPartition
@@ -51,7 +52,10 @@ class GroupMember:
     * `on_revoked` is called before the partitions can go to another member. The group waits for its return, at most
       `callback_timeout_s`. `on_lost` is called when other members may own them already: commits would be refused.
       Without `on_lost`, `on_revoked` is called for both (KIP-429).
-    * All other methods may be called from any thread.
+    * All other methods may be called from any thread, `close` also in a handler of a signal. An error of `awake`,
+      `on_topics` or `on_refused` ends the membership; one of `on_change` is logged.
+    * A member belongs to the process that started it. In a forked child it owns nothing, `close` has no effect, and
+      other calls raise a MembershipError. A member that is not started yet may be started there.
 
     Args:
         config: settings of kafka-python's KafkaConsumer: bootstrap_servers, group_id, group_instance_id, client_rack,
@@ -118,7 +122,9 @@ class GroupMember:
         self.__ends_with_session = ends_with_session
         self.__reports_empty = reports_empty
         self.__closed = False
-        self.__starting = threading.Lock()  # close() during start() waits for start(), then ends the member
+        # close() during start() waits for start(), then ends the member; a handler of a signal does not wait.
+        self.__starting = threading.RLock()
+        self.__process = OwnProcess()
         self.__consumer: Any = None
         self.__listener: RebalanceListener | None = None
         self.__offsets: FencedCommits | None = None
@@ -130,26 +136,30 @@ class GroupMember:
         Raises:
             MembershipError: no broker answered (within bootstrap_timeout_ms), a setting is invalid, or it is closed.
         """
+        self.__process.check()
         with self.__starting:
-            if self.__closed:
-                raise MembershipError("this member is closed: make a new one")
+            self.__check_open()
             if self.__thread is None:
-                self.__begin()
+                self.__process.begin()
+                try:
+                    self.__begin()
+                except BaseException:
+                    self.__process.end()
+                    raise
+            if self.__closed:  # by a handler of a signal, meanwhile
+                self.__end(leave=True, also_static=False)
+            self.__check_open()
         return self
+
+    def __check_open(self) -> None:
+        if self.__closed:
+            raise MembershipError("this member is closed: make a new one")
 
     def __begin(self) -> None:
         consumer = self.__connect()
-        on_assigned, on_revoked, on_lost = self.__callbacks
-        listener = RebalanceListener(
-            self.__cell,
-            on_assigned=on_assigned,
-            on_revoked=on_revoked,
-            on_lost=on_lost,
-            timeout_s=self.__callback_timeout_s,
-            name=f"group-callbacks-{self.__config['group_id']}",
-            reports_empty=self.__reports_empty,
-        )
+        listener = None
         try:
+            listener = self.__new_listener()
             listener.attach(consumer._manager, consumer._coordinator)
             see_joins_through(consumer._coordinator)
             pause_between_refused_joins(consumer._coordinator)
@@ -160,15 +170,32 @@ class GroupMember:
             list_topics_once_a_join(consumer._coordinator)
             report_each_join(consumer._coordinator, listener.on_joined)
             consumer.subscribe(topics=self.__topics, pattern=self.__pattern, listener=listener)
+            thread = self.__new_thread(consumer, listener)
         except BaseException as error:
-            listener.thread.end()
+            if listener is not None:
+                listener.thread.end()
             consumer.close(autocommit=False)
             if isinstance(error, (KafkaError, ValueError, TypeError)):
                 raise self.__cannot_join(error) from error
             raise
-        self.__consumer, self.__listener = consumer, listener
+        self.__consumer, self.__listener, self.__thread = consumer, listener, thread
         self.__offsets = FencedCommits(consumer, self.__cell, listener.fail)
-        self.__thread = MemberThread(
+        thread.start()
+
+    def __new_listener(self) -> RebalanceListener:
+        on_assigned, on_revoked, on_lost = self.__callbacks
+        return RebalanceListener(
+            self.__cell,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
+            on_lost=on_lost,
+            timeout_s=self.__callback_timeout_s,
+            name=f"group-callbacks-{self.__config['group_id']}",
+            reports_empty=self.__reports_empty,
+        )
+
+    def __new_thread(self, consumer: Any, listener: RebalanceListener) -> MemberThread:  # noqa: ANN401 -- untyped
+        return MemberThread(
             consumer,
             listener,
             self.__cell,
@@ -178,10 +205,11 @@ class GroupMember:
             quiet_s=self.__quiet_s,
             ends_with_session=self.__ends_with_session,
         )
-        self.__thread.start()
 
     def close(self, leave: bool = True, *, also_static: bool = False) -> None:  # noqa: FBT001, FBT002 - public
-        """Release all partitions (`on_revoked` is called), and end. A second call has no effect.
+        """Release all partitions (`on_revoked` is called), and end.
+
+        A second call has no effect, except that it waits for the end. After Ctrl-C the end goes on in the background.
 
         Args:
             leave: send LeaveGroup, so that others take over immediately. Without it, the partitions are reserved for
@@ -192,11 +220,18 @@ class GroupMember:
         Raises:
             MembershipError: called in a callback, for which it would wait.
         """
-        if self.__listener is not None and self.__listener.thread.here():
+        if self.__process.forked:
+            return
+        if (self.__listener is not None and self.__listener.thread.here()) or (
+            self.__thread is not None and self.__thread.here()
+        ):
             raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
         with self.__starting:
-            first, self.__closed = not self.__closed, True
-        if first and self.__thread is not None:
+            self.__closed = True
+        self.__end(leave=leave, also_static=also_static)
+
+    def __end(self, *, leave: bool, also_static: bool) -> None:
+        if self.__thread is not None:
             self.__thread.end(leave=leave, also_static=also_static)
 
     def __enter__(self) -> Self:
@@ -215,22 +250,28 @@ class GroupMember:
     @property
     def ends(self) -> bool:
         """Whether it closes or has failed: it need not answer requests for offsets any more."""
-        return self.__closed or self.__cell.failed is not None
+        return self.__closed or self.__process.forked or self.__cell.failed is not None
 
     @property
     def failed(self) -> BaseException | None:
         """The error that ended the membership, None while it continues."""
-        return self.__cell.failed
+        return self.__process.error() if self.__process.forked else self.__cell.failed
 
     @property
     def answered_s(self) -> float:
-        """When the coordinator answered last, or the wait for it began, in seconds of `time.monotonic`."""
+        """When the coordinator answered last, or the wait for it began, in seconds of `time.monotonic`.
+
+        Raises:
+            MembershipError: not started.
+        """
+        if self.__consumer is None:
+            raise MembershipError("this member is not started: ask after start()")
         heartbeat = self.__consumer._coordinator.heartbeat
         return float(max(heartbeat.last_receive, heartbeat.last_reset))
 
     def ownership(self) -> Ownership:
         """The current ownership; never waits."""
-        return self.__cell.value
+        return self.__cell.value.outside() if self.__process.forked else self.__cell.value
 
     def wait_joined(self, timeout_s: float) -> Ownership:
         """Wait until no rebalance is in progress.
@@ -246,6 +287,7 @@ class GroupMember:
         Raises:
             MembershipError: the ownership did not fit in time, or the membership ended.
         """
+        self.__process.check()
         found = self.__cell.wait(fits, timeout_s)
         if found is None:
             self.__raise_failed()
@@ -333,6 +375,7 @@ class GroupMember:
         return self.__offsets
 
     def __raise_failed(self) -> None:
+        self.__process.check()
         if (error := self.__cell.failed) is not None:
             kind = FencedError if isinstance(error, FencedInstanceIdError) else MembershipError
             raise kind(f"the membership of group {self.__config['group_id']!r} ended: {error!r}") from error

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Self
 
 from kafka.errors import FencedInstanceIdError, KafkaError
@@ -19,6 +20,7 @@ from assignors.clients.kafka_python_internals import (
     wake_on_rejoin,
 )
 from assignors.errors import MembershipError
+from assignors.member.ending_thread import EndingThread
 from assignors.member.fatal_errors import OnRefused, Refusals
 from assignors.member.kafka_python_corrections import leave_although_static
 from assignors.member.ownership import Ownership, OwnershipCell
@@ -116,6 +118,7 @@ class MemberThread:
         self._backs_off = False
         self._shared_generation = -1
         self._polled_at = time.monotonic()
+        self._ending = EndingThread(f"group-member-end-{self._coordinator.group_id}")
         self._thread = threading.Thread(
             target=self._run, name=f"group-member-{self._coordinator.group_id}", daemon=True
         )
@@ -129,13 +132,22 @@ class MemberThread:
         self._rejoin.set()
         self._wake.set()
 
+    def here(self) -> bool:
+        """Whether the call comes from this thread or from the end, which `end` waits for."""
+        return threading.current_thread() is self._thread or self._ending.here()
+
     def end(self, *, leave: bool, also_static: bool = False) -> None:
         """Stop, release all partitions and close the consumer; waits for all of it.
+
+        After Ctrl-C it goes on in its own thread, and another call waits for the rest.
 
         Args:
             leave: send LeaveGroup.
             also_static: send it also with a group_instance_id.
         """
+        self._ending.run(partial(self._end, leave=leave, also_static=also_static))
+
+    def _end(self, *, leave: bool, also_static: bool) -> None:
         self._ended.set()
         self._wake.set()
         self._thread.join()
@@ -156,12 +168,21 @@ class MemberThread:
         while self._cell.failed is None and not self._ended.is_set():
             # A join that was sent is finished: no heartbeat is sent before its answer is used. If the program does not
             # poll for longer than a session, the member would be removed, and the group would rebalance again.
-            awake = self._awake()
-            pause_s = self._step(take_part=self._coordinator.rejoining or awake)
+            pause_s = self._awake_step()
             # Each attempt to join sets `_wake`: it would end the pause after an error immediately.
             (self._ended if self._backs_off else self._wake).wait(pause_s)
             self._wake.clear()
         self._settle()
+
+    def _awake_step(self) -> float:
+        """Take a step; an error of a function of the program, such as `awake`, ends the membership."""
+        try:
+            awake = self._awake()
+            return self._step(take_part=self._coordinator.rejoining or awake)
+        except BaseException as error:  # sys.exit() too, which would end this thread alone
+            log.exception("group %r: the membership ended", self._coordinator.group_id)
+            self._listener.fail(error)
+            return 0.0
 
     def _ask_for_topics(self) -> None:
         """Load the topics before the first join: a leader without topics assigns no partitions, and all must rejoin.

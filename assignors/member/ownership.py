@@ -1,11 +1,14 @@
 """The partitions that a member owns: a value, and the cell that shares it between threads."""
 
+import logging
 import threading
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from assignors.errors import NotOwnedError
 from assignors.planner.topics_and_members import TopicPartition
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,8 @@ class OwnershipCell:
     * Changes happen one after another; `wait` sees each state that lasts.
 
     Args:
-        on_change: called after each change, in the thread of the change; it must not wait.
+        on_change: called after each change, in the thread of the change; it must not wait. Its error is logged: the
+            changes of a rebalance must not stop halfway.
     """
 
     def __init__(self, on_change: Callable[[], object] = lambda: None) -> None:
@@ -95,7 +99,7 @@ class OwnershipCell:
             before, self._value = self._value, how(self._value)
             self._changed.notify_all()
         if self._value is not before:
-            self._on_change()
+            self._report_change()
 
     def fail(self, error: BaseException) -> None:
         """End the membership, without partitions. The first error remains."""
@@ -103,10 +107,16 @@ class OwnershipCell:
             self._failed = self._failed or error
             self._value = self._value.outside()
             self._changed.notify_all()
-        self._on_change()
+        self._report_change()
 
     def wait(self, fits: Callable[[Ownership], bool], timeout_s: float) -> Ownership | None:
         """Return the first value that fits; None if there is none in time, or the membership ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._failed is not None or fits(self._value), timeout_s)
             return self._value if fits(self._value) else None
+
+    def _report_change(self) -> None:
+        try:
+            self._on_change()
+        except BaseException:  # sys.exit() too: it would end a thread of the membership
+            log.exception("on_change %r failed", self._on_change)

@@ -20,7 +20,7 @@ FIRST = 10
 CHILD_S = 20.0
 
 
-def make(servers: str, kind: str, protocol: str) -> Any:
+def make(servers: str, kind: str, protocol: str, **more: Any) -> Any:
     """Create the consumer."""
     config: dict[str, Any] = {
         "bootstrap.servers": servers,
@@ -29,6 +29,7 @@ def make(servers: str, kind: str, protocol: str) -> Any:
         "auto.offset.reset": "earliest",
         "enable.auto.commit": True,
         "log_level": 0,
+        **more,
     }
     if protocol == "classic":
         config |= {"session.timeout.ms": 1000, "heartbeat.interval.ms": 100}

@@ -12,12 +12,13 @@ from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
 
 PROGRAM = Path(__file__).with_name("forking_process.py")
+WITH_CALLBACK = Path(__file__).with_name("callback_forking_process.py")
 ROOT = Path(__file__).parents[4]
 
 
-def forked(cluster: MockCluster, kind: str, protocol: str, end: str) -> dict[str, Any]:
+def forked(cluster: MockCluster, *arguments: str, program: Path = PROGRAM) -> dict[str, Any]:
     """Run the program, and return what its parent says."""
-    command = [sys.executable, str(PROGRAM), cluster.bootstrap_servers, kind, protocol, end]
+    command = [sys.executable, str(program), cluster.bootstrap_servers, *arguments]
     env = {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=env, check=False, capture_output=True, text=True, timeout=90)
     assert done.returncode == 0, done.stderr
@@ -34,3 +35,28 @@ def test_a_child_ends_and_its_parent_reads_on(cluster: MockCluster, protocol: st
     bare = forked(cluster, "bare", protocol, end)
     assert ours == {"child": "code 0", "records": 3 * RECORDS, "of": 3 * RECORDS, "events": ["assigned"]}
     assert ours | {"child": ""} == bare | {"child": ""}
+
+
+ENDS = {"returns": ("ClosedConsumerError", 1), "exits": ("SystemExit", 0), "raises": ("LookupError", 1)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("protocol", "where", "way"),
+    [
+        *(("classic", where, way) for where in ("on_assign", "on_revoke") for way in ENDS),
+        ("classic", "on_commit", "returns"),
+        ("classic", "stats_cb", "exits"),
+        ("consumer", "on_assign", "returns"),
+        ("consumer", "on_revoke", "exits"),
+    ],
+)
+def test_a_child_that_a_callback_forks_ends_the_call(cluster: MockCluster, protocol: str, where: str, way: str) -> None:
+    """The rest of the call would wait for threads that do not run in the child. The bare client's child waits."""
+    call, code = ENDS[way]
+    assert forked(cluster, protocol, where, way, program=WITH_CALLBACK) == {
+        "call": call,
+        "child": f"code {code}",
+        "records": 3 * RECORDS,
+        "events": ["assigned", "revoked"],
+    }
