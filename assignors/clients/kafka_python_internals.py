@@ -90,6 +90,12 @@ def is_closed(coordinator: Any) -> bool:
     return bool(coordinator._heartbeat_closed)
 
 
+def owned_by(coordinator: Any) -> tuple[tuple[tuple[str, int], ...], int]:
+    """Return the partitions that a coordinator's consumer owns, sorted, and the generation; -1 if it is in none."""
+    owned = sorted((one.topic, one.partition) for one in coordinator._subscription.assigned_partitions())
+    return tuple(owned), int(coordinator._generation.generation_id)
+
+
 def sticky_subscription(topics: list[str], owned: Iterable[TopicPartition], generation: int) -> Any:
     """Create the subscription of a member of the stock sticky assignor that owns these partitions."""
     return StickyPartitionAssignor._metadata(topics, owned, generation)

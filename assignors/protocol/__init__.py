@@ -2,6 +2,7 @@
 
 * `kafka_python_assignors`: `HRWAssignor` and `ShuffledRoundRobinAssignor`.
 * `base_assignor`: their common base class.
+* `served_consumer`: what an assignor knows of its consumer.
 * `join_subscription`: the data that a member sends to the leader (version 3).
 * `cluster_metadata`: reads topics from kafka-python's metadata.
 * `fallback_plan`: a simple plan, used if the planner fails.

@@ -7,13 +7,12 @@ each join, so a restarted consumer gets its topics back only with one of the fir
 import hashlib
 import logging
 import threading
-import weakref
 from typing import Any, ClassVar, Final
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from assignors.clients.kafka_python_internals import asking_coordinator, is_closed
+from assignors.clients.kafka_python_internals import asking_coordinator
 from assignors.errors import MembershipError
 from assignors.planner.member_ranking import Strategy
 from assignors.planner.pinned_topics import Overrides, checked_overrides, present_overrides
@@ -23,6 +22,7 @@ from assignors.protocol.cluster_metadata import read_topics
 from assignors.protocol.fallback_plan import fallback_plan
 from assignors.protocol.join_subscription import UserData, decode_member, encode_subscription
 from assignors.protocol.rebalance_trigger import Rejoin
+from assignors.protocol.served_consumer import OfMember, ServedConsumer
 
 log = logging.getLogger(__name__)
 _FOLLOW_UP_S: Final = 3.0
@@ -62,12 +62,7 @@ class Assignor(AbstractPartitionAssignor):
         self.__weight = weight
         self._kafka_azimuth_overrides = checked_overrides(overrides or {})
         self.__cooperative = cooperative
-        self.__owned: tuple[TopicPartition, ...] = ()
-        self.__generation = -1
-        self.__warned: set[str] = set()
-        self.__withheld: set[TopicPartition] = set()
-        self.__follow_up: Rejoin | None = None
-        self.__served: weakref.ref[Any] | None = None
+        self.__served = ServedConsumer()
 
     @property
     def name(self) -> str:
@@ -90,41 +85,42 @@ class Assignor(AbstractPartitionAssignor):
         Raises:
             MembershipError: another consumer that is not closed joined with this instance.
         """
-        self.__serve(asking_coordinator())
-        owned = [(t, p) for t, p in self.__owned if t in topics]
+        coordinator = asking_coordinator()
+        self.__served.serve(self, coordinator)
+        owned, generation = self.__served.claims(coordinator)
         data = UserData(agent=self.__agent, weight=self.__weight, plan=_shortened(self._kafka_azimuth_configuration()))
-        return encode_subscription(topics, owned, self.__generation, self.__rack, data.encode())
-
-    def __serve(self, coordinator: Any) -> None:  # noqa: ANN401 - kafka-python is untyped
-        """Refuse a second consumer: its claims would replace those of the first, and both would lose partitions."""
-        served = self.__served() if self.__served is not None else None
-        if coordinator is None or coordinator is served:
-            return
-        if served is not None and not is_closed(served):
-            raise MembershipError(
-                f"one instance of {type(self).__name__} was given to two consumers, of groups {served.group_id!r} and "
-                f"{coordinator.group_id!r}: make one for each consumer"
-            )
-        if self.__served is not None:
-            self.__owned, self.__generation = (), -1
-        self.__served = weakref.ref(coordinator)
+        wanted = [(t, p) for t, p in owned if t in topics]
+        return encode_subscription(topics, wanted, generation, self.__rack, data.encode())
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """Remember the assignment, to claim it at the next join (KIP-792)."""
-        self.__owned = tuple((t, p) for t, partitions in assignment.assigned_partitions for p in partitions)
-        self.__generation = generation
-        if self.__follow_up is not None:
+        mine = self.__served
+        mine.owned = tuple((t, p) for t, partitions in assignment.assigned_partitions for p in partitions)
+        mine.generation = generation
+        for other in mine.assignors():
+            if not isinstance(other, Assignor):  # kafka-python's own: they claim it if the group goes back to them
+                other.on_assignment(assignment, generation)
+        if mine.follow_up is not None:
             # A member with revoked partitions requests the second round itself (KIP-429). A member that lost them still
             # claims them and has none to revoke: then only the leader requests it. The leader requests it later than
             # the members, because a rejoin that overtakes a member's SyncGroup costs one more round.
-            timer = threading.Timer(_FOLLOW_UP_S, self.__ask_again, (self.__follow_up, generation))
+            timer = threading.Timer(_FOLLOW_UP_S, self.__ask_again, (mine.follow_up, generation))
             timer.daemon = True
             timer.start()
-            self.__follow_up = None
+            mine.follow_up = None
 
     def __ask_again(self, follow_up: Rejoin, generation: int) -> None:
-        if self.__generation == generation:
+        if self.__served.generation == generation:
             follow_up.ask()
+
+    def __getstate__(self) -> object:
+        """Return the settings alone: a copy serves another consumer."""
+        state = super().__getstate__()
+        attributes, *slots = state if isinstance(state, tuple) else (state,)
+        mine = attributes if isinstance(attributes, dict) else {}
+        fresh = {name: type(value)() if isinstance(value, OfMember) else value for name, value in mine.items()}
+        fresh["last_plan"] = None
+        return (fresh, *slots) if slots else fresh
 
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401 -- kafka-python is untyped
         """Plan for the group. Runs on the leader inside the event loop: no I/O, and it never raises."""
@@ -132,22 +128,22 @@ class Assignor(AbstractPartitionAssignor):
         group = [self.__read_member(m, subscriptions) for m in members]
         named = frozenset[str]().union(*{id(m.topics): m.topics for m in group}.values())
         topics = self.__read_topics(cluster, {t for t in named if isinstance(t, str)})
-        self.__follow_up = None
-        self.__withheld = set()
+        self.__served.follow_up = None
+        self.__served.withheld = set()
         try:
             given = self.__assign(topics, group)
         except Exception:
             log.exception("the planner failed: assigning partitions evenly instead; please report this")
-            self.__withheld = {pair for m in group for pair in m.owned} if self.__cooperative else set()
+            self.__served.withheld = {pair for m in group for pair in m.owned} if self.__cooperative else set()
             even = fallback_plan(topics, group, cooperative=self.__cooperative)
             given = {member: _by_topic(pairs) for member, pairs in even.items()}
-        if self.__withheld:
-            self.__follow_up = Rejoin(self, cluster)
+        if self.__served.withheld:
+            self.__served.follow_up = Rejoin(self, cluster)
         return {member: _assignment(mine) for member, mine in given.items()}
 
     def __assign(self, topics: list[Topic], members: list[Member]) -> dict[str, ByTopic]:
         self.last_plan = plan = self._kafka_azimuth_plan(topics, members)
-        self.__withheld = withheld = (
+        self.__served.withheld = withheld = (
             {p for some in plan.withheld.values() for p in some} if self.__cooperative else set()
         )
         if not withheld:
@@ -206,8 +202,8 @@ class Assignor(AbstractPartitionAssignor):
 
     def _kafka_azimuth_warn(self, subject: str, message: str) -> None:
         """Warn once about each subject: a group that rebalances every minute must not fill the log."""
-        if subject not in self.__warned:
-            self.__warned.add(subject)
+        if subject not in self.__served.warned:
+            self.__served.warned.add(subject)
             log.warning(message)
 
     def _kafka_azimuth_present_overrides(self, members: list[Member]) -> dict[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ KafkaConsumer(partition_assignment_strategy=[HRWAssignor(workers=2)], group_id="
 """
 
 import threading
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -17,10 +18,19 @@ from assignors.planner.rack_locality import RackBy
 from assignors.planner.topics_and_members import Member, Topic
 from assignors.protocol.base_assignor import Assignor, check_flag
 from assignors.protocol.rebalance_trigger import Rejoin, WorkersWatch
+from assignors.protocol.served_consumer import OfMember
 from assignors.protocol.topic_weights_source import WeightsSetting, WeightsSource
 from assignors.protocol.worker_caps_source import WorkersSetting, WorkersSource
 
 _EPSILON: Final = 0.05
+
+
+@dataclass(slots=True)
+class _Leading(OfMember):
+    """What an assignor does as the leader: its watch, and whether it has planned the generation that comes next."""
+
+    watch: WorkersWatch | None = None
+    planned: bool = False
 
 
 class HRWAssignor(Assignor):
@@ -99,8 +109,7 @@ class HRWAssignor(Assignor):
         if not _is_interval(watch_interval_s):
             raise WorkersError(f"watch_interval_s={watch_interval_s!r}, need a finite number above 0")
         self.__interval_s = watch_interval_s
-        self.__watch: WorkersWatch | None = None
-        self.__was_leader = False
+        self.__leading = _Leading()
         self._kafka_azimuth_plan([], [])  # raises BoundError, StrategyError
         if not callable(node):
             node_numbers([""], node)  # raises NodesError
@@ -117,12 +126,12 @@ class HRWAssignor(Assignor):
         """Plan for the group, and watch the workers for changes from now on."""
         planned = self.__workers.value  # read before the plan, so that a change during the plan counts as a change
         given = super().assign(cluster, members)
-        self.__was_leader = True
+        self.__leading.planned = True
         if self.__workers.changes:
             self.stop_watch()
             rejoin = Rejoin(self, cluster)
             if rejoin.alive():
-                self.__watch = WorkersWatch(self.__workers, planned, rejoin, self.__interval_s)
+                self.__leading.watch = WorkersWatch(self.__workers, planned, rejoin, self.__interval_s)
             else:
                 self._kafka_azimuth_warn(
                     "rejoin", "no coordinator found: changed workers take effect at the next rebalance"
@@ -131,16 +140,16 @@ class HRWAssignor(Assignor):
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """Remember the assignment; a member that no longer leads stops watching the workers."""
-        if not self.__was_leader:
+        if not self.__leading.planned:
             self.stop_watch()
-        self.__was_leader = False
+        self.__leading.planned = False
         super().on_assignment(assignment, generation)
 
     def stop_watch(self) -> None:
         """Stop watching the workers."""
-        if self.__watch is not None:
-            self.__watch.stop()
-            self.__watch = None
+        if self.__leading.watch is not None:
+            self.__leading.watch.stop()
+            self.__leading.watch = None
 
     def _kafka_azimuth_plan(self, topics: list[Topic], members: list[Member]) -> Plan:
         return plan(

@@ -5,7 +5,7 @@ import threading
 import weakref
 from typing import Any
 
-from assignors.clients.kafka_python_internals import assignors_of, listening_coordinators
+from assignors.clients.kafka_python_internals import assignors_of, is_closed, listening_coordinators
 from assignors.planner.worker_caps import Workers
 from assignors.protocol.worker_caps_source import WorkersSource
 
@@ -23,8 +23,9 @@ class Rejoin:
                 self._coordinator = weakref.ref(found)
 
     def alive(self) -> bool:
-        """Return whether the consumer still exists."""
-        return self._coordinator is not None and self._coordinator() is not None
+        """Return whether the consumer still exists, and is not closed."""
+        coordinator = self._coordinator() if self._coordinator is not None else None
+        return coordinator is not None and not is_closed(coordinator)
 
     def ask(self) -> bool:
         """Request a rebalance at the consumer's next poll (with the flag that a failed heartbeat sets, too)."""
@@ -38,8 +39,8 @@ class Rejoin:
 class WorkersWatch:
     """A daemon thread on the leader: reads the source, and requests a rebalance while it differs from the plan's value.
 
-    It ends when it is stopped or the consumer no longer exists. One request is not enough: if it comes during a
-    rebalance, kafka-python drops it at the end of that rebalance, although the plan used the old value.
+    It ends when it is stopped, or when the consumer is closed or no longer exists. One request is not enough: if it
+    comes during a rebalance, kafka-python drops it at the end of that rebalance, although the plan used the old value.
     """
 
     def __init__(self, source: WorkersSource, planned: Workers, rejoin: Rejoin, interval_s: float) -> None:

@@ -15,7 +15,7 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.util import WeakMethod
 
-from assignors import HRWAssignor, MembershipError, ShuffledRoundRobinAssignor
+from assignors import HRWAssignor, ShuffledRoundRobinAssignor
 from assignors.planner.plan_result import Plan
 from assignors.protocol import base_assignor, kafka_python_assignors
 from assignors.protocol.join_subscription import encode_subscription
@@ -104,6 +104,7 @@ class Coordinator:
     def __init__(self, assignor: object) -> None:
         """Hold the assignor as the coordinator does."""
         self._assignors = {"hrw": assignor}
+        self._heartbeat_closed = False
         self.asked = threading.Event()
 
     def request_rejoin(self) -> None:
@@ -168,9 +169,9 @@ def test_a_member_that_leads_no_more_stops_looking() -> None:
     _, cluster = coordinated(assignor, Cluster({"t": 1}))
     answer = assignor.assign(cluster, [joined(assignor, "m0", {"t"})])["m0"]
     assignor.on_assignment(answer, 1)
-    assert vars(assignor)["_HRWAssignor__watch"] is not None
+    assert vars(assignor)["_HRWAssignor__leading"].watch is not None
     assignor.on_assignment(answer, 2)
-    assert vars(assignor)["_HRWAssignor__watch"] is None
+    assert vars(assignor)["_HRWAssignor__leading"].watch is None
 
 
 def test_racks_come_from_the_cluster() -> None:
@@ -319,40 +320,3 @@ def test_topics_that_are_no_names_are_left_out() -> None:
     strange = SimpleNamespace(member_id="2", group_instance_id="b", metadata=SimpleNamespace(topics=[None, 5, "t"]))
     given = read(lead.assign(Cluster({"t": 4}), [joined(lead, "1", {"t"}), strange]))
     assert {m: len(mine) for m, mine in given.items()} == {"1": 2, "2": 2}
-
-
-def joining(assignor: object, group: str = "g") -> ConsumerCoordinator:
-    """A coordinator of kafka-python that is about to join with this assignor."""
-    coordinator: Any = object.__new__(ConsumerCoordinator)
-    coordinator._assignors = {"hrw": assignor}
-    coordinator._subscription = SimpleNamespace(subscription={"t"})
-    coordinator._heartbeat_closed = False
-    coordinator.config = {"group_id": group}
-    return coordinator  # type: ignore[no-any-return] # kafka-python is untyped
-
-
-@pytest.mark.parametrize("cooperative", [False, True])
-def test_one_instance_in_two_consumers_is_refused(*, cooperative: bool) -> None:
-    """Both would claim the same: a cooperative leader withholds it, and half of the partitions have no owner."""
-    assignor = HRWAssignor(agent="a", cooperative=cooperative)
-    first, second = joining(assignor), joining(assignor, "other")
-    for _ in range(2):
-        first.group_protocols()
-    with pytest.raises(MembershipError, match=r"two consumers, of groups 'g' and 'other'"):
-        second.group_protocols()
-    assert joining(HRWAssignor(agent="a")).group_protocols()
-
-
-def test_an_instance_of_a_closed_consumer_serves_the_next_one() -> None:
-    """A program that makes its consumer again may keep the assignor; the claims of the old consumer are dropped."""
-    assignor = HRWAssignor(agent="a")
-    first: Any = joining(assignor)
-    first.group_protocols()
-    assignor.on_assignment(ConsumerProtocolAssignment(0, [("t", [0])], b""), 7)
-    first._heartbeat_closed = True
-    [(_, said)] = joining(assignor).group_protocols()
-    assert (said.owned_partitions, said.generation_id) == ([], -1)
-    gone: Any = joining(assignor)
-    first._heartbeat_closed = False
-    del first
-    assert gone.group_protocols()
