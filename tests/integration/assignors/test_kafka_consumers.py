@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,7 @@ MEMBERS = 3
 WORK_S = 0.3
 
 
-class Polling(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python is untyped
+class Polling(ConsumerRebalanceListener):
     """A consumer that is polled in a thread, with the time of each change of its partitions."""
 
     def __init__(self, topics: Topics, topic: str, name: str, assignors: list[Any]) -> None:
@@ -70,6 +71,10 @@ def settled(group: list[Polling]) -> bool:
     return len(set().union(*read)) == sum(map(len, read)) == PARTITIONS
 
 
+def _agreed(topics: Topics, group: list[Polling], assignor: str) -> bool:
+    return topics.assignor() == assignor and settled(group)
+
+
 def read_twice(group: list[Polling]) -> list[Any]:
     """The partitions that one was assigned while another still read them."""
     spans: dict[Any, list[tuple[float, float, str]]] = {}
@@ -109,7 +114,7 @@ def test_a_cooperative_group_changes_its_assignor_and_goes_back(topics: Topics) 
                 ended.append(group[n])
                 group[n] = Polling(topics, topic, f"host-{n}", offered())
                 wait_until(lambda: settled(group), 90)
-            wait_until(lambda wanted=name: topics.assignor() == wanted and settled(group), 90)
+            wait_until(partial(_agreed, topics, group, name), 90)
     finally:
         for one in group:
             one.close()
