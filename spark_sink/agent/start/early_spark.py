@@ -100,6 +100,9 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
                 "spark.sql.session.timeZone": "UTC",
                 # The query has a filter at most; compiling a class for it takes longer than it saves.
                 "spark.sql.codegen.wholeStage": "false",
+                # Before each row Spark computes the size of the Arrow batch for a sink in Python. Where a column is a
+                # list, as in that of bad records, the time for it grows with the rows of the batch.
+                "spark.sql.execution.arrow.maxRecordsPerBatch": "2500",
                 "spark.python.daemon.module": DAEMON,
                 **({} if settings.spark.get("spark.ui.enabled") == "true" else _FEW_KEPT),
                 **_checkpoint_files(settings.checkpoint),
