@@ -134,7 +134,7 @@ class ClientCallbacks:
             try:
                 once.call(function, *args)
             except BaseException as error:
-                if not once.made or process.left:  # an interruption before the call, or a child
+                if not once.made or process.forked:  # an interruption before the call, or a child
                     raise
                 self._caught.append(error)  # sys.exit() too: raised by `raise_caught`
             if self._due and self._due[0] is due:  # else a call in the function has removed it

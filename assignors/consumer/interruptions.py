@@ -96,7 +96,7 @@ class PendingSteps:
             try:
                 self.run()
             except BaseException as error:  # Ctrl-C too: raised below, when all is done
-                if process.left:
+                if process.forked:
                     raise
                 raised.append(error)
         if raised:

@@ -59,7 +59,7 @@ class Leaving:
                     until = time.monotonic() + _LONGEST_S
                 self._closed.wait(_STEP_S)
             except BaseException as error:  # Ctrl-C too: raised below, when all partitions are released
-                if process.left:
+                if process.forked:
                     raise
                 raised.append(error)
                 until += time.monotonic() - began  # of a callback, for which the member waits

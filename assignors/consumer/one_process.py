@@ -1,29 +1,21 @@
 """Ends a call of the consumer in a child that a callback of the program has forked."""
 
-import os
+from typing import ClassVar
 
 from assignors.consumer.consumer_errors import ClosedConsumerError
+from assignors.member.own_process import OwnProcess
 
 
-class OneProcess:
-    """The process of a call.
+class OneProcess(OwnProcess):
+    """The process that creates it, for a call or for the consumer.
 
     In a child that a callback forks, the rest of the call would wait for threads that run only in the parent. The child
     gets the error of the callback, or the one of `check`, and none of the other steps is made there.
     """
 
+    owner: ClassVar[str] = "consumer"
+    refusal: ClassVar[type[Exception]] = ClosedConsumerError
+
     def __init__(self) -> None:
-        self._process = os.getpid()
-
-    @property
-    def left(self) -> bool:
-        """Whether this process is a child that was forked during the call."""
-        return self._process != os.getpid()
-
-    def check(self) -> None:
-        """Raise ClosedConsumerError in a child."""
-        if self.left:
-            raise ClosedConsumerError(
-                f"this consumer belongs to process {self._process}, this process is its child {os.getpid()}: make a "
-                "consumer after the fork"
-            )
+        super().__init__()
+        self.begin()

@@ -41,15 +41,14 @@ class CallGate:
         self.lock: Final = threading.RLock()
         self.readiness: Final = Readiness()
         self._stepping = 0
-        self._process = os.getpid()
-        self._own_process: Final = OneProcess()
+        self._own: Final = OneProcess()
         self._of_threads: Final = _ThreadTurn(self._enter, self.lock.__exit__)
         self._of_tasks: Final = _TaskTurn(self.lock, self.readiness)
 
     @property
     def forked(self) -> bool:
         """Whether this process is a child of the consumer's process."""
-        return self._process != os.getpid()
+        return self._own.forked
 
     @property
     def waited_for(self) -> bool:
@@ -58,7 +57,7 @@ class CallGate:
 
     def check_process(self) -> None:
         """Raise ClosedConsumerError after a fork."""
-        self._own_process.check()
+        self._own.check()
 
     def turn(self) -> AbstractContextManager[object]:
         """Return the context of one call.
@@ -66,8 +65,7 @@ class CallGate:
         Raises:
             ClosedConsumerError: this process is a child of the consumer's process.
         """
-        if self._process != os.getpid():
-            self.check_process()
+        self._own.check()
         self.readiness.state = 0
         # confluent-kafka sets an identity for each call of asyncio, which its callbacks inherit in any thread.
         return self._of_tasks if cimpl._reentry_identity_var.get() else self._of_threads  # noqa: SLF001
@@ -88,7 +86,7 @@ class CallGate:
             self._stepping == thread
             and _ENTERED_AT_ONCE
             and not self.readiness.waiting
-            and self._process == os.getpid()
+            and self._own.process == os.getpid()  # as `forked`, without a call
             and not cimpl._reentry_identity_var.get()  # noqa: SLF001 -- as in `turn`
         ):
             return self.lock

@@ -391,7 +391,7 @@ class Membership:
         try:
             self._call_program(kind, change.partitions, once)
         except BaseException as error:
-            if not once.made or process.left:  # an interruption before the call, or a child
+            if not once.made or process.forked:  # an interruption before the call, or a child
                 raise
             change.raised.append(error)
         process.check()

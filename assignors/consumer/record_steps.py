@@ -242,7 +242,7 @@ class RecordSteps:
             try:
                 self.report_commits()
             except BaseException as error:  # raised below
-                if process.left:
+                if process.forked:
                     raise
                 raised.append(error)
         if raised:

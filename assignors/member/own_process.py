@@ -1,6 +1,7 @@
-"""The process to which a started member belongs."""
+"""The process to which a started member, or a call of a consumer, belongs."""
 
 import os
+from typing import ClassVar
 
 from assignors.errors import MembershipError
 
@@ -9,33 +10,41 @@ class OwnProcess:
     """Recognizes a child that was forked from the process of a started member: no thread of the member runs there.
 
     A member that is not started may be started in a child.
+
+    Attributes:
+        owner: what belongs to the process, for messages.
+        refusal: the error of calls in a child.
+        process: the process's id; None before the start.
     """
 
+    owner: ClassVar[str] = "member"
+    refusal: ClassVar[type[Exception]] = MembershipError
+
     def __init__(self) -> None:
-        self._process: int | None = None
+        self.process: int | None = None
 
     def begin(self) -> None:
         """Note that this process starts the member, unless another one has."""
-        if self._process is None:
-            self._process = os.getpid()
+        if self.process is None:
+            self.process = os.getpid()
 
     def end(self) -> None:
         """Note that the member is not started."""
-        self._process = None
+        self.process = None
 
     @property
     def forked(self) -> bool:
         """Whether this process is a child of the one that started the member."""
-        return self._process is not None and self._process != os.getpid()
+        return self.process is not None and self.process != os.getpid()
 
-    def error(self) -> MembershipError:
+    def error(self) -> Exception:
         """Return the error for calls in a child."""
-        return MembershipError(
-            f"this member belongs to process {self._process}, this process is its child {os.getpid()}: make a member "
-            "after the fork"
+        return self.refusal(
+            f"this {self.owner} belongs to process {self.process}, this process is its child {os.getpid()}: "
+            f"make a {self.owner} after the fork"
         )
 
     def check(self) -> None:
-        """Raise MembershipError in a child."""
+        """Raise `refusal` in a child."""
         if self.forked:
             raise self.error()
