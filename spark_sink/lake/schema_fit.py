@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 
 from spark_sink.errors import SchemaError, TableError
-from spark_sink.lake.struct_fields import first_new, lacking_part
+from spark_sink.lake.struct_fields import first_new, lacking_fields
 from spark_sink.lake.table_contract import KEYS, DataFile
 
 _DeltaType = ArrayType | MapType | PrimitiveType | StructType | VariantType
@@ -33,19 +33,7 @@ def fit_schema(name: str, have: pa.Schema, want: pa.Schema) -> list[pa.Field]:
     Raises:
         SchemaError: a column or a field has another type, or names differ only in case.
     """
-    cased = {one.lower(): one for one in have.names}
-    new: list[pa.Field] = []
-    for one in want:
-        known = cased.get(one.name.lower())
-        if known is None:
-            new.append(one)
-            continue
-        if known != one.name:
-            raise SchemaError(f"{name}: column {one.name!r} is called {known!r} in the table")
-        part = lacking_part(name, one.name, have.field(known).type, one.type)
-        if part is not None:
-            new.append(pa.field(one.name, part))
-    return new
+    return lacking_fields(name, "", have, want)
 
 
 def fitting(name: str, have: pa.Schema, want: pa.Schema) -> list[pa.Field]:

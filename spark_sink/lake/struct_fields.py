@@ -3,7 +3,7 @@
 Paths are those of Spark and Iceberg: `place.city`, `items.element.code`, `labels.value.text`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -32,7 +32,8 @@ def lacking_part(name: str, path: str, have: pa.DataType, want: pa.DataType) -> 
         _refuse_other(name, path, have, want)
         return None
     if pa.types.is_struct(have) and pa.types.is_struct(want):
-        return _lacking_fields(name, path, have, want)
+        new = lacking_fields(name, path, have, want)
+        return pa.struct(new) if new else None
     if pa.types.is_list(have) and pa.types.is_list(want):
         part = lacking_part(name, f"{path}.element", have.value_type, want.value_type)
         return None if part is None else pa.list_(pa.field(want.value_field.name, part))
@@ -44,21 +45,35 @@ def lacking_part(name: str, path: str, have: pa.DataType, want: pa.DataType) -> 
     return None
 
 
-def _lacking_fields(name: str, path: str, have: pa.StructType, want: pa.StructType) -> pa.DataType | None:
+def lacking_fields(name: str, path: str, have: Iterable[pa.Field], want: Iterable[pa.Field]) -> list[pa.Field]:
+    """Return what the columns, or the fields of one struct, of a table lack.
+
+    Args:
+        name: name of the table, for messages.
+        path: path of the struct; empty for the columns.
+        have: the table's.
+        want: those of the rows.
+
+    Returns:
+        New columns as they are, new fields as nullable ones, and known ones with only the fields that are new in them.
+
+    Raises:
+        SchemaError: a type differs, or names differ only in case.
+    """
+    what, prefix = ("field", f"{path}.") if path else ("column", "")
     cased = {one.name.lower(): one for one in have}
     new: list[pa.Field] = []
     for one in want:
         known = cased.get(one.name.lower())
-        below = f"{path}.{one.name}"
         if known is None:
-            new.append(pa.field(one.name, one.type))
+            new.append(pa.field(one.name, one.type) if path else one)
             continue
         if known.name != one.name:
-            raise SchemaError(f"{name}: field {below!r} is called {f'{path}.{known.name}'!r} in the table")
-        part = lacking_part(name, below, known.type, one.type)
+            raise SchemaError(f"{name}: {what} {prefix + one.name!r} is called {prefix + known.name!r} in the table")
+        part = lacking_part(name, prefix + one.name, known.type, one.type)
         if part is not None:
             new.append(pa.field(one.name, part))
-    return pa.struct(new) if new else None
+    return new
 
 
 def _refuse_other(name: str, path: str, have: pa.DataType, want: pa.DataType) -> None:

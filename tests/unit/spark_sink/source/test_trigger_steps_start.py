@@ -53,7 +53,7 @@ def test_a_gained_partition_begins_where_the_table_is_by_then(group: Group) -> N
 
 
 def test_latest_is_for_a_group_that_begins(group: Group) -> None:
-    """Where it begins is written into the group, so that whoever takes over does not begin later."""
+    """Where it begins is written into the group, so that the next owner does not begin later."""
     reader = feed(group, startingOffsets="latest")
     assert reader.next_offset(Offset(), None) == Offset()
     assert group.offsets == {A0: 10, A1: 10}

@@ -72,7 +72,7 @@ def test_a_table_may_have_come_into_a_transaction_that_is_still_open(
     options = SourceOptions.parse({"kafka.bootstrap.servers": "h:9", "subscribe": "x"}, stream=False)
 
     class Open(_Logs):
-        """A transaction is open from offset 4 on; whoever reads uncommitted records comes to offset 9."""
+        """A transaction is open from offset 4 on; a reader of uncommitted records comes to offset 9."""
 
         def __init__(self, isolation: str | None) -> None:
             super().__init__({})
