@@ -158,7 +158,7 @@ class AgentSettings(BaseSettings):
     @property
     def address(self) -> str:
         """The address of the table, with the scheme of its format."""
-        from spark_sink.lake.table_storage import ICEBERG, table_uri  # noqa: PLC0415 -- loads deltalake
+        from spark_sink.lake.table_addresses import ICEBERG, table_uri  # noqa: PLC0415 -- loads deltalake
 
         return f"{ICEBERG}{self.table.removeprefix(ICEBERG)}" if self.iceberg else table_uri(self.table)
 
@@ -170,7 +170,7 @@ class AgentSettings(BaseSettings):
     @property
     def table_storage(self) -> dict[str, str]:
         """Options of the object store and of the catalog, as a table takes them."""
-        from spark_sink.lake.table_storage import table_storage  # noqa: PLC0415 -- loads deltalake
+        from spark_sink.lake.table_addresses import table_storage  # noqa: PLC0415 -- loads deltalake
 
         return table_storage(self.storage, self.catalog)
 

@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow.fs as pa_fs
 
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_log_reader import our_note
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
 from spark_sink.lake.positions import existing
-from spark_sink.lake.table_storage import Storage, filesystem, read_text
+from spark_sink.lake.table_addresses import Storage
+from spark_sink.lake.table_storage import filesystem, read_text
 
 Noted = tuple[str, Mapping[str, Any]]
 """A table, and a note of a commit in its log."""

@@ -29,8 +29,8 @@ from spark_sink.kafka.group_lag import admin
 from spark_sink.lake.iceberg.partition_terms import check_terms
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.parquet_landing import check_partition_columns
+from spark_sink.lake.table_addresses import PLACEHOLDER, local_path
 from spark_sink.lake.table_contract import KEYS
-from spark_sink.lake.table_storage import PLACEHOLDER, local_path
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_decoders import make_value_decoder
 from spark_sink.options.value_format import TABLE_SCHEMA

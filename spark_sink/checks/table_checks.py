@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 
 from spark_sink.checks.findings import Check
 from spark_sink.errors import SchemaError, TableError, plain
-from spark_sink.formats.quarantined_rows import base_of
+from spark_sink.formats.quarantine_addresses import base_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.iceberg.catalogs import is_absent, local_warehouse
 from spark_sink.lake.ops_log.ops_settings import OpsSettings
@@ -22,16 +22,9 @@ from spark_sink.lake.ops_log.ops_table import OpsTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import existing
 from spark_sink.lake.schema_fit import fit_schema, refuse_new, refuse_unenforced
+from spark_sink.lake.table_addresses import PLACEHOLDER, Storage, is_iceberg, local_path, looks_iceberg, table_uri
 from spark_sink.lake.table_formats import open_table
-from spark_sink.lake.table_storage import (
-    PLACEHOLDER,
-    Storage,
-    filesystem,
-    is_iceberg,
-    local_path,
-    looks_iceberg,
-    table_uri,
-)
+from spark_sink.lake.table_storage import filesystem
 
 _PROBE: Final = "_azimuth_check"  # readers of Delta tables ignore names that begin with an underscore
 _PROBE_BYTES: Final = 65_536

@@ -9,7 +9,7 @@ from spark_sink.formats.quarantine_addresses import refuse_quarantine_address
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.ops_log.ops_settings import OpsSettings
 from spark_sink.lake.storage_names import refuse_misspelt
-from spark_sink.lake.table_storage import PLACEHOLDER, is_iceberg
+from spark_sink.lake.table_addresses import PLACEHOLDER, is_iceberg
 from spark_sink.sink.row_options import RowOptions
 
 _DAY_S = 86_400.0

@@ -73,7 +73,7 @@ def tables(table: str | None, fleet: Path | None, group: str | None, storage: li
     if (table is None) == (fleet is None):
         raise typer.BadParameter("give the address of a table, or --fleet FILE", param_hint="TABLE")
     from spark_sink.lake.matching_tables import has_placeholder, matching_tables
-    from spark_sink.lake.table_storage import full_address
+    from spark_sink.lake.table_addresses import full_address
 
     options = storage_pairs(storage)
     if table is not None:

@@ -137,7 +137,7 @@ def run(
     from assignors.claims import Form, Lease, Picking
     from spark_sink.claimed.job_settings import ClaimedSettings
     from spark_sink.lake.ops_log.ops_settings import OpsSettings
-    from spark_sink.lake.table_storage import table_address, table_storage
+    from spark_sink.lake.table_addresses import table_address, table_storage
     from spark_sink.options.option_spellings import Spelling
     from spark_sink.sink.row_options import RowOptions
 

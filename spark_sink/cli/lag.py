@@ -71,7 +71,7 @@ def _lag_of_group(
     from spark_sink.kafka.group_lag import admin, behind, committed
     from spark_sink.lake.matching_tables import refuse_bucket
     from spark_sink.lake.positions import positions
-    from spark_sink.lake.table_storage import full_address
+    from spark_sink.lake.table_addresses import full_address
 
     client = admin(properties)
     table = full_address(table, options) if table else None

@@ -30,7 +30,7 @@ def rewind(
     Stop the agents first.
     """
     from spark_sink.lake.matching_tables import has_placeholder
-    from spark_sink.lake.table_storage import full_address
+    from spark_sink.lake.table_addresses import full_address
     from spark_sink.sink.rewind.delta_rewind import rewind as set_back
 
     if has_placeholder(table):

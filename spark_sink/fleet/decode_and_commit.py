@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from spark_sink.errors import TableError
 from spark_sink.fleet.schema_in_use import TableDecoder
 from spark_sink.formats import Decoder, decode_batch
-from spark_sink.formats.quarantined_rows import COLUMN, good_schema, quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.formats.quarantined_rows import COLUMN, good_schema
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import LakeTable, open_landing, open_table
 from spark_sink.lake.table_settings import TableSettings

@@ -10,9 +10,9 @@ from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError
 from spark_sink.fleet.background_values import BackgroundValue
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.stored_rows import open_stored
-from spark_sink.lake.table_storage import Storage, is_iceberg
+from spark_sink.lake.table_addresses import Storage, is_iceberg
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.decode_and_commit import Committed, LandedFiles, WriterTable
 from spark_sink.formats.quarantine_addresses import quarantine_of, refuse_quarantine_address, refuse_quarantine_name
 from spark_sink.lake.ops_log.ops_counts import record_bytes
+from spark_sink.lake.table_addresses import PLACEHOLDER, Storage, table_uri, with_name
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_formats import LakeTable
-from spark_sink.lake.table_storage import PLACEHOLDER, Storage, table_uri, with_name
 from spark_sink.options.option_spellings import spelled
 from spark_sink.options.topic_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition

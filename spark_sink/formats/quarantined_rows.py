@@ -16,20 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.errors import SchemaError
-from spark_sink.formats.quarantine_addresses import SUFFIX, base_of, quarantine_of, refuse_quarantine_name
-
-__all__ = [
-    "COLUMN",
-    "REASON",
-    "SCHEMA",
-    "SUFFIX",
-    "base_of",
-    "good_schema",
-    "python_rows",
-    "quarantine_of",
-    "refuse_quarantine_name",
-    "split",
-]
 
 COLUMN = "_quarantine"
 

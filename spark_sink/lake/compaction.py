@@ -14,7 +14,8 @@ from spark_sink.lake.delta_commit import commit
 from spark_sink.lake.delta_log_reader import TransactionLog, lasting
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, write_rewrite
-from spark_sink.lake.table_storage import Storage, filesystem
+from spark_sink.lake.table_addresses import Storage
+from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.vacuumed_files import refuse_gone
 
 _NO_ROWS = {"kind": "compaction", "rows": 0}

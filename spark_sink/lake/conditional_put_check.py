@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from spark_sink.errors import OptionError, TableError
-from spark_sink.lake.table_storage import Storage, split_address
+from spark_sink.lake.table_addresses import Storage, split_address
 
 CHECK = "azimuth_check_conditional_put"
 PutTwice = Callable[[str, Storage, str], bool | None]

@@ -12,7 +12,8 @@ from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import TableFile, refuse_unknown_features, table_files, write_without
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import storage_errors
-from spark_sink.lake.table_storage import Storage, filesystem
+from spark_sink.lake.table_addresses import Storage
+from spark_sink.lake.table_storage import filesystem
 
 
 class DeltaFiles:

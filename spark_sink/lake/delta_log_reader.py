@@ -19,7 +19,8 @@ from deltalake import Transaction
 
 from spark_sink.errors import TableError, plain
 from spark_sink.lake.files_doubled_by_optimize import RewriteLineage
-from spark_sink.lake.table_storage import Storage, filesystem, read_text
+from spark_sink.lake.table_addresses import Storage
+from spark_sink.lake.table_storage import filesystem, read_text
 
 OURS = "kafka-azimuth"  # in the metadata of each of our commits
 

@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_put_check import refuse_overwriting_store
@@ -41,9 +41,10 @@ from spark_sink.lake.positions import (
 from spark_sink.lake.restore_refusal import refuse_restored
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, fitting, refuse_new, refuse_other_partitioning, refuse_unenforced
+from spark_sink.lake.table_addresses import Storage, table_uri
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.table_storage import Storage, filesystem, table_uri
+from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.unwritten_quarantine import named_quarantine
 from spark_sink.lake.vacuumed_files import refuse_gone
 from spark_sink.ranges.batch_offset import TopicPartition

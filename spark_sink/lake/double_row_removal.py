@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_files import DeltaFiles
 from spark_sink.lake.double_row_search import DoubleRows, find_doubles
 from spark_sink.lake.iceberg.catalogs import iceberg_address
@@ -20,7 +20,8 @@ from spark_sink.lake.iceberg.rollback_detection import REPAIR
 from spark_sink.lake.iceberg.stored_files import IcebergFiles
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.matching_tables import refuse_quarantine
-from spark_sink.lake.table_storage import Storage, is_iceberg, no_delta_table, table_uri
+from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
+from spark_sink.lake.table_storage import no_delta_table
 
 _ATTEMPTS = 5
 

@@ -7,20 +7,12 @@ from typing import Final
 import pyarrow.fs as pa_fs
 
 from spark_sink.errors import OptionError, TableError
-from spark_sink.formats.quarantined_rows import SUFFIX, base_of
+from spark_sink.formats.quarantine_addresses import SUFFIX, base_of
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.matching_names import tables_of_topics
 from spark_sink.lake.iceberg.stored_rows import open_stored
-from spark_sink.lake.table_storage import (
-    Storage,
-    filesystem,
-    folders_in,
-    is_delta_table,
-    is_iceberg,
-    listing,
-    local_path,
-    table_uri,
-)
+from spark_sink.lake.table_addresses import Storage, is_iceberg, local_path, table_uri
+from spark_sink.lake.table_storage import filesystem, folders_in, is_delta_table, listing
 
 _PLACEHOLDER: Final = re.compile(r"\{(?:topic|cluster)\}")
 _LOG: Final = "_delta_log"

@@ -17,17 +17,8 @@ from spark_sink.errors import OptionError
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.matching_names import tables_of_topics
 from spark_sink.lake.iceberg.stored_rows import open_stored
-from spark_sink.lake.table_storage import (
-    CLUSTER,
-    PLACEHOLDER,
-    Storage,
-    filesystem,
-    folders_in,
-    is_iceberg,
-    listing,
-    table_uri,
-    with_name,
-)
+from spark_sink.lake.table_addresses import CLUSTER, PLACEHOLDER, Storage, is_iceberg, table_uri, with_name
+from spark_sink.lake.table_storage import filesystem, folders_in, listing
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _BEGIN = "begin"

@@ -7,14 +7,16 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.positions import groups, parse_group, parse_positions
+from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_dataset import table_dataset
-from spark_sink.lake.table_storage import Storage, filesystem
+from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.unwritten_quarantine import named_quarantine
 
 _ROWS = 8192  # rows of one part, because values may be large

@@ -1,7 +1,7 @@
 """Refuses tables whose positions are ahead of their rows, because a RESTORE keeps positions, until a rewind."""
 
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import base_of
+from spark_sink.formats.quarantine_addresses import base_of
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.positions import beginning, parse_positions, rewound
 

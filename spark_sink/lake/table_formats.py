@@ -5,8 +5,9 @@ import pyarrow as pa
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.parquet_landing import Landing, storage_errors
+from spark_sink.lake.table_addresses import Storage, is_iceberg
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.table_storage import Storage, filesystem, is_iceberg
+from spark_sink.lake.table_storage import filesystem
 
 LakeTable = DeltaLakeTable | IcebergTable
 

@@ -12,52 +12,15 @@ from deltalake.fs import DeltaStorageHandler
 
 from spark_sink.errors import OptionError, TableError, plain
 from spark_sink.lake.table_addresses import (
-    CATALOG,
-    CLUSTER,
     ICEBERG,
-    PLACEHOLDER,
     Storage,
-    full_address,
     is_iceberg,
     local_path,
     looks_iceberg,
-    refuse_mounted_store,
-    split_address,
-    storage_options,
-    table_address,
-    table_storage,
-    table_uri,
-    with_name,
 )
 
 if TYPE_CHECKING:
     from deltalake._internal import ObjectOutputStream
-
-__all__ = [
-    "CATALOG",
-    "CLUSTER",
-    "ICEBERG",
-    "PLACEHOLDER",
-    "Storage",
-    "filesystem",
-    "folders_in",
-    "full_address",
-    "is_delta_table",
-    "is_iceberg",
-    "listing",
-    "local_path",
-    "looks_iceberg",
-    "no_delta_table",
-    "no_iceberg_table",
-    "read_text",
-    "refuse_mounted_store",
-    "split_address",
-    "storage_options",
-    "table_address",
-    "table_storage",
-    "table_uri",
-    "with_name",
-]
 
 _NO_SCHEME = "no object store has this scheme; an address begins with s3://, gs:// or abfss://, a folder with / or ./"
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pyarrow import fs as pa_fs
 
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog
 from spark_sink.lake.file_descriptions import parse_quarantined
 from spark_sink.lake.parquet_landing import storage_errors

@@ -14,7 +14,8 @@ from pyarrow import fs as pa_fs
 
 from spark_sink.errors import TableError
 from spark_sink.lake.parquet_landing import storage_errors
-from spark_sink.lake.table_storage import Storage, filesystem
+from spark_sink.lake.table_addresses import Storage
+from spark_sink.lake.table_storage import filesystem
 
 # A question to the storage for each file of each batch would be slow, and commits hardly ever come later than this.
 _ASKED_AFTER_MS = 600_000

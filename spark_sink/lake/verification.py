@@ -21,8 +21,9 @@ from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, quaran
 from spark_sink.lake.iceberg.stored_state import GroupState
 from spark_sink.lake.positions import groups, parse_group, transactions
 from spark_sink.lake.quarantine_reader import quarantine_records
+from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
 from spark_sink.lake.table_dataset import table_dataset
-from spark_sink.lake.table_storage import Storage, is_iceberg, no_delta_table, no_iceberg_table, table_uri
+from spark_sink.lake.table_storage import no_delta_table, no_iceberg_table
 from spark_sink.lake.vacuumed_files import with_way_out
 from spark_sink.ranges.batch_offset import TopicPartition
 

@@ -11,8 +11,8 @@ from spark_sink.formats import Decoder
 from spark_sink.formats.quarantined_rows import good_schema
 from spark_sink.lake.iceberg.partition_terms import check_terms, parse_terms
 from spark_sink.lake.parquet_landing import Layout, check_partition_columns
+from spark_sink.lake.table_addresses import is_iceberg
 from spark_sink.lake.table_settings import TableSettings, Term
-from spark_sink.lake.table_storage import is_iceberg
 from spark_sink.options.option_spellings import Spelling, spelled
 from spark_sink.options.value_decoders import make_value_decoder
 from spark_sink.options.value_format import REGISTRY, TABLE_SCHEMA, TOPIC, ValueFormat, value_format

@@ -35,13 +35,15 @@ from pyspark.sql.types import (
 
 from assignors.hashing import hash64
 from spark_sink.errors import OptionError, TableError
-from spark_sink.formats.quarantined_rows import COLUMN, REASON, good_schema, quarantine_of, split
+from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.formats.quarantined_rows import COLUMN, REASON, good_schema, split
 from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import Landing, storage_errors
+from spark_sink.lake.table_addresses import PLACEHOLDER
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_landing
-from spark_sink.lake.table_storage import PLACEHOLDER, folders_in
+from spark_sink.lake.table_storage import folders_in
 from spark_sink.sink.delta_sink import BatchWriter, DeltaExactlyOnceSink, Landed, SinkWriter, stream_writer
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
 from spark_sink.sink.sink_options import ICEBERG_FORMAT, SinkOptions

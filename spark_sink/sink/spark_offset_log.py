@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from spark_sink.errors import OffsetError
-from spark_sink.lake.table_storage import Storage, filesystem, read_text
+from spark_sink.lake.table_addresses import Storage
+from spark_sink.lake.table_storage import filesystem, read_text
 from spark_sink.ranges.batch_offset import Offset
 
 _VERSIONS = ("v1", "v2")

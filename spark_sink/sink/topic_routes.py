@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from spark_sink.errors import OptionError
-from spark_sink.formats.quarantined_rows import refuse_quarantine_name
+from spark_sink.formats.quarantine_addresses import refuse_quarantine_name
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
-from spark_sink.lake.table_storage import PLACEHOLDER, table_uri, with_name
+from spark_sink.lake.table_addresses import PLACEHOLDER, table_uri, with_name
 
 _OTHER_NAME = "give the table a name that does not end in _quarantine"
 _ROUTE = "send this topic to a table with another name by the option 'routes', or do not read it"

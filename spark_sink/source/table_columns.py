@@ -18,13 +18,14 @@ from spark_sink.errors import TableError, plain
 from spark_sink.fetch.raw_columns import without_columns
 from spark_sink.formats import Decoder, JsonDecoder, decode_batch
 from spark_sink.formats.json_evolution import common_columns, new_columns, value_columns
-from spark_sink.formats.quarantined_rows import SUFFIX, good_schema
+from spark_sink.formats.quarantine_addresses import SUFFIX
+from spark_sink.formats.quarantined_rows import good_schema
 from spark_sink.formats.unknown_policy import COLUMN
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.positions import existing
+from spark_sink.lake.table_addresses import Storage, is_iceberg
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_table
-from spark_sink.lake.table_storage import Storage, is_iceberg
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.sink.direct_landing import describe, description, run_of_task

@@ -11,7 +11,7 @@ import spark_sink.sink.compare_and_swap as compare_module
 import spark_sink.sink.quarantine.quarantine_commit as quarantine_module
 import spark_sink.sink.rewind.delta_rewind as rewind_module
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.ranges.batch_offset import Offset, Range

@@ -17,8 +17,8 @@ import pytest
 
 import spark_sink.sink.rewind.iceberg_rewind as rewind_module
 from spark_sink.errors import SparkSinkError
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import SCHEMA as BAD_SCHEMA
-from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.stored_rows import open_stored, quarantined_rows

@@ -21,7 +21,8 @@ import spark_sink.sink.rewind.bad_records_after_quarantine_restore as taken_modu
 import spark_sink.sink.rewind.delta_rewind as rewind_module
 import spark_sink.sink.rewind.rewind_commit as commit_module
 import spark_sink.sink.rows_by_table as rows_module
-from spark_sink.formats.quarantined_rows import SUFFIX, quarantine_of, split
+from spark_sink.formats.quarantine_addresses import SUFFIX, quarantine_of
+from spark_sink.formats.quarantined_rows import split
 from spark_sink.lake.delta_commit import commit as _commit
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable

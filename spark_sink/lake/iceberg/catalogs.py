@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from spark_sink.errors import OptionError, TableError, plain
 from spark_sink.lake.iceberg.repeated_requests import answered
-from spark_sink.lake.table_storage import (
+from spark_sink.lake.table_addresses import (
     CATALOG,
     CLUSTER,
     ICEBERG,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.data_entries import location
 from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.table_contract import LostRecordsError, Quarantined

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.added_columns import add_columns, refuse_ambiguous
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog, repeat_lost_races
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
@@ -33,9 +33,9 @@ from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, de
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_new
+from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.table_storage import Storage
 from spark_sink.lake.vacuumed_files import refuse_missing
 from spark_sink.ranges.batch_offset import TopicPartition
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from spark_sink.errors import TableError, plain
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
-from spark_sink.lake.table_storage import ICEBERG, Storage
+from spark_sink.lake.table_addresses import ICEBERG, Storage
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

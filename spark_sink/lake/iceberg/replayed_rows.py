@@ -11,8 +11,8 @@ from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.stored_rows import StoredTable, quarantined_rows
 from spark_sink.lake.parquet_landing import Landing
+from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import Snapshot
-from spark_sink.lake.table_storage import Storage
 
 _KEYS = ("topic", "partition", "offset")
 

@@ -14,8 +14,8 @@ from spark_sink.lake.iceberg.file_replacement import Replacement, has_deletes, r
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.landing import IcebergLanding
 from spark_sink.lake.parquet_landing import Layout
+from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import DataFile
-from spark_sink.lake.table_storage import Storage
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile as Entry

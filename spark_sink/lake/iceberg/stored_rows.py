@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
 from spark_sink.lake.iceberg.data_entries import location
 from spark_sink.lake.iceberg.repeated_requests import answered
 from spark_sink.lake.iceberg.rollback_detection import refuse_lost_positions, refuse_other_past
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode
-from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.vacuumed_files import with_way_out
 
 if TYPE_CHECKING:

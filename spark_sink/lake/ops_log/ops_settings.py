@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from spark_sink.errors import OptionError
-from spark_sink.formats.quarantined_rows import quarantine_of, refuse_quarantine_name
+from spark_sink.formats.quarantine_addresses import quarantine_of, refuse_quarantine_name
 from spark_sink.lake.matching_tables import has_placeholder
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
-from spark_sink.lake.table_storage import full_address, is_iceberg, table_uri
+from spark_sink.lake.table_addresses import full_address, is_iceberg, table_uri
 
 _HOUR_S: Final = 3_600.0
 _PLACEHOLDER: Final = re.compile(r"\{(?:topic|cluster)\}")

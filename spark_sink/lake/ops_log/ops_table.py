@@ -31,8 +31,9 @@ from spark_sink.lake.file_statistics import FileStatistics
 from spark_sink.lake.parquet_landing import Layout, normal_columns, storage_errors
 from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
+from spark_sink.lake.table_addresses import Storage, table_uri
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.table_storage import Storage, filesystem, read_text, table_uri
+from spark_sink.lake.table_storage import filesystem, read_text
 
 _DATE: Final = "date"
 _STAMP: Final = pa.timestamp("us", tz="UTC")

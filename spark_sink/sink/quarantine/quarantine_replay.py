@@ -20,9 +20,10 @@ from spark_sink.lake.iceberg.replayed_rows import IcebergReplay
 from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.parquet_landing import Landing, Layout
 from spark_sink.lake.quarantine_reader import quarantine_records
+from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_dataset import rows_where
-from spark_sink.lake.table_storage import Storage, filesystem, is_iceberg, no_delta_table, table_uri
+from spark_sink.lake.table_storage import filesystem, no_delta_table
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import ATTEMPTS
 

@@ -12,13 +12,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.positions import groups, parse_positions
+from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
 from spark_sink.lake.table_dataset import rows_where
-from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _ROWS: Final = 8192

@@ -21,15 +21,17 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_log_reader import OURS, LogEntry
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.positions import parse_positions, rewound
 from spark_sink.lake.quarantine_reader import file_records
 from spark_sink.lake.row_offsets import above
+from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import Change, DataFile
-from spark_sink.lake.table_storage import Storage, filesystem
+from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.unwritten_quarantine import noted_quarantine
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.rewind.rewind_commit import CHANGED, NOTE

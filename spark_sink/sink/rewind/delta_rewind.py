@@ -16,7 +16,7 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_log_reader import OURS, TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.fenced_replacement import active_paths
@@ -30,8 +30,9 @@ from spark_sink.lake.positions import (
     replays,
     rewound,
 )
+from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
 from spark_sink.lake.table_dataset import rows_where
-from spark_sink.lake.table_storage import Storage, is_delta_table, is_iceberg, no_delta_table, table_uri
+from spark_sink.lake.table_storage import is_delta_table, no_delta_table
 from spark_sink.lake.verification import named_group, scan_table
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine.quarantine_commit import add_those_left, has_lost, refuse_other_table

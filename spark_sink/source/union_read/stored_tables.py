@@ -19,8 +19,9 @@ from spark_sink.lake.matching_tables import has_placeholder, matching_tables
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import groups, parse_group
 from spark_sink.lake.restore_refusal import refuse_restored
+from spark_sink.lake.table_addresses import Storage, full_address, is_iceberg, table_uri
 from spark_sink.lake.table_dataset import table_dataset
-from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, no_delta_table, no_iceberg_table, table_uri
+from spark_sink.lake.table_storage import no_delta_table, no_iceberg_table
 from spark_sink.lake.vacuumed_files import with_way_out
 from spark_sink.ranges.batch_offset import TopicPartition
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from spark_sink.errors import OptionError, SchemaError, TableError
 from spark_sink.fetch.raw_columns import TIMESTAMP_TYPE, arrow_schema
-from spark_sink.lake.table_storage import storage_options
+from spark_sink.lake.table_addresses import storage_options
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TOPIC
 from spark_sink.ranges.batch_offset import TopicPartition

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from spark_sink.demo.cluster import Cluster
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.positions import positions
 from spark_sink.lake.verification import verify

@@ -22,7 +22,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.formats import AvroDecoder, Decoder, ProtobufDecoder, Registry
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.registry_decoders import latest_of
 from spark_sink.lake.positions import positions
 from spark_sink.lake.verification import verify

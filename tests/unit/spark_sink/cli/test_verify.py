@@ -11,8 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow.fs import FileSystem
 
 from spark_sink.cli import main
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE
-from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem

@@ -10,7 +10,7 @@ from spark_sink.errors import TableError
 from spark_sink.fleet import source_reader
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.lake.table_contract import Change, Snapshot

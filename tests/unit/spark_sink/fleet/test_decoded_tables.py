@@ -19,7 +19,7 @@ from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet.decode_and_commit import Committed
 from spark_sink.fleet.row_checks import row_checks
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.verification import verify

@@ -12,7 +12,7 @@ from producer.traffic_cost import UNKNOWN
 from spark_sink.fleet.background_values import BackgroundValue
 from spark_sink.fleet.quarantine_counts import Quarantined, quarantined_rows
 from spark_sink.fleet.received_bytes import BrokerZones, Racks, crossing, received_by_broker
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from tests.waiting import wait_until
 
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from spark_sink.errors import ConflictError, SchemaError, TableError
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake import vacuumed_files
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing, Layout, normal_schema

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake import delta_files, fenced_replacement
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_log_reader import TransactionLog

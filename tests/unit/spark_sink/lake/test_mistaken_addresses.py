@@ -7,7 +7,7 @@ import pytest
 from spark_sink.errors import OptionError
 from spark_sink.lake.conditional_put_check import doubtful_endpoint
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
-from spark_sink.lake.table_storage import table_uri
+from spark_sink.lake.table_addresses import table_uri
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from spark_sink.errors import OptionError
 from spark_sink.lake.storage_names import _CATALOG, _STORES, refuse_misspelt
-from spark_sink.lake.table_storage import storage_options
+from spark_sink.lake.table_addresses import storage_options
 
 _CONFIGS = {"S3Config": "aws_", "AzureConfig": "azure_", "GCSConfig": "google_", "ClientConfig": ""}
 

@@ -13,7 +13,7 @@ from spark_sink import positions
 from spark_sink.errors import OptionError, SparkSinkError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.lake.iceberg.catalogs import open_catalog
-from spark_sink.lake.table_storage import table_uri
+from spark_sink.lake.table_addresses import table_uri
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.delta_sink import DirectWriter, Landed, SinkWriter

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from spark_sink.errors import TableError
 from spark_sink.lake.iceberg import catalogs, iceberg_table
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
-from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.table_addresses import Storage
 from tests.table_kinds import ADDRESS, SCHEMA, catalog, peer, warehouse
 
 WRITERS, ROUNDS = 4, 5

@@ -10,7 +10,7 @@ import pytest
 
 from spark_sink.cli import main
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake import double_row_removal
 from spark_sink.lake.double_row_removal import Repaired
 from spark_sink.lake.double_row_removal import repair as repair_tables

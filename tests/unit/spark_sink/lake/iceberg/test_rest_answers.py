@@ -10,7 +10,7 @@ from spark_sink.errors import TableError
 from spark_sink.lake.iceberg import repeated_requests, rest_answers
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
-from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.table_addresses import Storage
 
 _CONFIG = b'{"defaults": {}, "overrides": {}}'
 

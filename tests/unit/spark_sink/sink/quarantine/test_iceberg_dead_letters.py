@@ -8,9 +8,9 @@ import pytest
 from spark_sink.cli import main
 from spark_sink.cli import quarantine as command
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.catalogs import identifier
-from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.table_addresses import Storage
 from spark_sink.sink.quarantine import quarantine_version
 from spark_sink.sink.quarantine.dead_letter_publisher import Sent
 from spark_sink.sink.quarantine.quarantine_version import Quarantine

@@ -7,7 +7,8 @@ import pyarrow.compute as pc
 import pytest
 
 from spark_sink.errors import ConflictError, TableError
-from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import PROPERTIES, IcebergTable
 from spark_sink.lake.iceberg.stored_rows import open_stored

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.verification import verify
 from spark_sink.sink.rewind.delta_rewind import rewind

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from spark_sink.errors import HoleError, TableError
-from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, DataFile, Snapshot

@@ -10,7 +10,7 @@ import pytest
 
 from spark_sink.cli import main
 from spark_sink.errors import HoleError, TableError
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.catalogs import identifier
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.stored_rows import open_stored

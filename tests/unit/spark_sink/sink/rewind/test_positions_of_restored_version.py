@@ -11,7 +11,7 @@ from assignors.fleet import FleetTopic
 from spark_sink.errors import TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.positions import positions
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
