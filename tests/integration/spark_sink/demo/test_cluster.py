@@ -62,7 +62,7 @@ def test_a_broker_that_cannot_start_shows_its_log_and_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reason is in the broker's log, so the error carries its end."""
-    monkeypatch.setattr("spark_sink.demo.cluster.local_cluster._HEAP", "-Xmx1k")
+    monkeypatch.setattr("spark_sink.demo.cluster.broker_process._HEAP", "-Xmx1k")
     with pytest.raises(ClusterError, match=r"(?s)broker 1 did not come up.*heap"):
         Cluster.up(tmp_path / "c", racks=["az-a"])
     state = json.loads((tmp_path / "c" / "cluster.json").read_text())
