@@ -52,7 +52,8 @@ def _run(settings: DemoSettings, console: Console) -> dict[str, Any]:
     with Steps(console) as bars:
         with _timed(seconds, "cluster"):
             step = bars.add_task("starting three brokers", total=None)
-            cluster = Cluster.up(settings.directory / "cluster", racks=settings.zones, tied=True, brief=True)
+            directory = settings.directory / "cluster"
+            cluster = Cluster.up(directory, racks=settings.zones, tied=True, brief=True, in_memory=True)
             bars.update(step, total=1, completed=1)
         with cluster:
             step = bars.add_task("creating the topics", total=None)

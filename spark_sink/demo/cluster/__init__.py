@@ -2,7 +2,8 @@
 
 * `local_cluster`: the cluster: its state file, its brokers, and the operations on them.
 * `broker`: one broker, and the rights of its users; `broker_process`: its process.
-* `broker_settings`: its configuration file; `broker_storage`: its disk; `broker_archive`: its classes, archived.
+* `broker_settings`: its configuration file; `broker_archive`: its classes, archived.
+* `broker_storage`: its formatted storage; `memory_data`: the place of its data in memory, where there is room.
 * `broker_assignors`: the assignors that run inside a broker.
 * `kafka_jars`: resolves the broker's jars into a cache.
 * `ports`: free ports.

@@ -51,14 +51,14 @@ def format_storage(  # noqa: PLR0913, PLR0917 - the parts of a cluster
                 rack=broker.rack,
                 port=broker.port,
                 controllers=controllers,
-                data=_data(directory, broker),
+                data=data_directory(directory, broker),
                 more=access.broker,
             )
         )
     first, *others = brokers
     _format(first, directory, cluster_id, access, java, jars)
     for broker in others:
-        _copy_storage(_data(directory, first), _data(directory, broker), broker.id)
+        _copy_storage(data_directory(directory, first), data_directory(directory, broker), broker.id)
 
 
 def _format(  # noqa: PLR0913, PLR0917 - the parts of a cluster
@@ -89,14 +89,15 @@ def _begin(command: list[str], stack: ExitStack) -> subprocess.Popen[str]:
 
 def _copy_storage(formatted: Path, data: Path, node_id: int) -> None:
     """Copy formatted storage for another broker of the cluster, with its own ids of the node and the directory."""
-    shutil.copytree(formatted, data)
+    shutil.copytree(formatted, data, dirs_exist_ok=True)
     identity = (data / _IDENTITY).read_text()
     for name, value in (("node.id", str(node_id)), ("directory.id", new_cluster_id())):
         identity = re.sub(rf"(?m)^{re.escape(name)}=.*$", f"{name}={value}", identity)
     (data / _IDENTITY).write_text(identity)
 
 
-def _data(directory: Path, broker: Broker) -> Path:
+def data_directory(directory: Path, broker: Broker) -> Path:
+    """Return the folder for a broker's data, in the directory of the cluster."""
     return directory / f"data-{broker.id}"
 
 

@@ -29,6 +29,7 @@ from spark_sink.demo.cluster.broker_process import (
 )
 from spark_sink.demo.cluster.broker_storage import format_storage, new_cluster_id
 from spark_sink.demo.cluster.kafka_jars import KAFKA_VERSION
+from spark_sink.demo.cluster.memory_data import place_in_memory, remove_from_memory
 from spark_sink.demo.cluster.ports import choose_ports, is_free, ports_from
 from spark_sink.errors import ClusterError
 
@@ -70,6 +71,7 @@ class Cluster:
         port: int | None = None,
         tied: bool = False,
         brief: bool = False,
+        in_memory: bool = False,
         timeout_s: float = 60.0,
         access: Access | None = None,
         assignor_jar: Path | None = None,
@@ -82,6 +84,7 @@ class Cluster:
             port: port of the first broker, the others follow; None chooses free ports.
             tied: the brokers end with this process, even if it is killed.
             brief: the brokers live for minutes, so they compile their code quickly instead of well.
+            in_memory: the brokers' data is in memory, where the machine has room; for a cluster that is tied.
             timeout_s: longest time until the brokers serve.
             access: certificates, users and rights; kept in memory and in the brokers' own files only.
             assignor_jar: the brokers load `azimuth-hrw` and `azimuth-shuffled` from this jar.
@@ -114,6 +117,8 @@ class Cluster:
         if assignor_jar is not None:
             install_assignor_jar(assignor_jar, directory)
             cluster.access = replace(cluster.access, broker={**PROPERTIES, **cluster.access.broker})
+        if in_memory:
+            place_in_memory(directory, brokers)
         try:
             tool = [java, *archived_classes(java, jars)]
             format_storage(directory, brokers, cluster.cluster_id, cluster.access, tool, jars)
@@ -122,6 +127,7 @@ class Cluster:
             cluster.wait_until_up(timeout_s)
         except BaseException:
             cluster._stop_all()
+            remove_from_memory(directory, brokers)
             raise
         return cluster
 
@@ -206,6 +212,7 @@ class Cluster:
     def down(self) -> None:
         """Stop every broker and remove the directory."""
         self._stop_all()
+        remove_from_memory(self.directory, self.brokers)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -292,11 +299,12 @@ def _take_over(directory: Path) -> None:
     if not (directory / "cluster.json").exists() and not (directory / "log4j2.xml").exists():
         raise ClusterError(f"{directory} holds other files: name an empty directory for the cluster")
     if (directory / "cluster.json").exists():
-        alive = [s for s in Cluster.open(directory).status() if s.pid is not None]
-        if alive:
+        before = Cluster.open(directory)
+        if any(status.pid is not None for status in before.status()):
             raise ClusterError(
                 f"a cluster runs in {directory}: use it, or stop it with `{_command('down', directory)}`"
             )
+        remove_from_memory(directory, before.brokers)
     shutil.rmtree(directory)
     directory.mkdir(parents=True)
 

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.cluster.broker_process import wait_until_gone
 from spark_sink.demo.cluster.ports import choose_ports
+from spark_sink.demo.topics import create_topics
 from spark_sink.errors import ClusterError
 
 pytestmark = pytest.mark.integration
@@ -103,3 +104,16 @@ def test_tied_brokers_end_with_the_process_that_started_them(tmp_path: Path) -> 
         owner.wait()
     identities = list(Cluster.open(tmp_path / "c").processes.values())
     assert wait_until_gone(identities, 10.0) == []
+
+
+@pytest.mark.slow
+def test_data_in_memory_survives_a_killed_broker_and_goes_with_the_cluster(tmp_path: Path) -> None:
+    """Memory outlives the process of a broker, and nothing else may: it would be missed until the next boot."""
+    with Cluster.up(tmp_path / "memory", racks=["az-a"], tied=True, in_memory=True) as cluster:
+        data = (tmp_path / "memory" / "data-1").resolve()
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        create_topics(cluster.bootstrap_servers, ["kept"], partitions=1, replicas=1, config={})
+        cluster.kill(1)
+        cluster.start(1)
+        assert "kept" in admin.list_topics(timeout=30).topics
+    assert not data.exists()
