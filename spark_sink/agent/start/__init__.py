@@ -9,13 +9,8 @@ processor time, and each waits for the one before. Also, the JVM reads and verif
 * `warm_python`: starts the server, and gives Spark a command that stands in for `python`.
 * `fork_client`: that command; it requests a process from the server, and lives as long as this process.
 * `fork_server`: loads the modules while the JVM starts, and forks.
-<<<<<<< HEAD
-* `worker_modules`: the modules.
+* `worker_modules`: the modules that the server loads.
 * `spark_archive`: Spark's classes, as the JVM maps them into memory, and the query that loads them.
 * `class_archive`: such archives of a JVM's classes, Spark's and Kafka's.
-=======
-* `worker_modules`: the modules that the server loads.
-* `class_archive`: Spark's classes, as the JVM maps them into memory, and the query that loads them.
->>>>>>> 0b69c5dec02f0cda9eea31c6e73111be64bab872
 * `java_command`: Java on this machine, and the folder for what is kept from run to run.
 """
