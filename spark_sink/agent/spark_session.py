@@ -14,6 +14,7 @@ from pyspark import SparkContext, accumulators
 from pyspark.sql import SparkSession
 
 from spark_sink.agent.start.early_spark import EarlySpark
+from spark_sink.agent.start.quick_session import quick_session
 
 
 @contextmanager
@@ -26,9 +27,8 @@ def session(early: EarlySpark) -> Iterator[SparkSession]:
     SparkContext._ensure_initialized(gateway=early.gateway())  # noqa: SLF001 -- pyspark's way to bring a JVM of one's own
     leave_out_tracebacks()
     leave_out_testing()
-    builder = SparkSession.builder.config(map={**early.conf})
     accumulators.AccumulatorTCPServer.handle_error = _tell_but_the_end  # type: ignore[assignment, method-assign]
-    spark = builder.getOrCreate()
+    spark = quick_session(early.conf)
     try:
         yield spark
     finally:

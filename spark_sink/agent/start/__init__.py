@@ -6,6 +6,7 @@ to run the reader, the tasks and the commit. Each loads pyspark, Arrow and the f
 processor time, and each waits for the one before. Also, the JVM reads and verifies 17,000 classes.
 
 * `early_spark`: launches the JVM while the agent loads its modules and makes its checks.
+* `quick_session`: the session, without an extension that takes most of its time.
 * `warm_python`: starts the server, and gives Spark a command that stands in for `python`.
 * `fork_client`: that command; it requests a process from the server, and lives as long as this process.
 * `fork_server`: loads the modules while the JVM starts, and forks.

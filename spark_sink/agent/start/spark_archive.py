@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 
 from spark_sink.agent.start.class_archive import archive_of, recording, using
 from spark_sink.agent.start.java_command import find_java, locate_java
+from spark_sink.agent.start.quick_session import quick_session
 from spark_sink.errors import ClusterError
 
 # By default the heap begins with 1/64 of the machine's memory, even if it needs much less, and keeps up to 70 % free.
@@ -104,7 +105,7 @@ def make_spark_archive() -> Path:
             ]
         )
         SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 -- keeps the JVM's process at hand
-        spark = SparkSession.builder.config(conf=conf).getOrCreate()
+        spark = quick_session(dict(conf.getAll()))
         _run_query(spark)
         jvm = spark.sparkContext._gateway.proc  # type: ignore[union-attr] # noqa: SLF001 -- keeps the JVM's process at hand
         spark.stop()
