@@ -35,6 +35,9 @@ _FEW_KEPT = {
     "spark.ui.retainedTasks": "100",
     "spark.sql.streaming.numRecentProgressUpdates": "2",
 }
+# The tasks write the files, so a few rows a batch pass through Spark: the compiler of expressions would take 0.3 s of
+# the start to load itself and compile the first.
+_FEW_ROWS = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _STDERR = 2
 _END_S = 10.0
@@ -104,6 +107,7 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
                 # list, as in that of bad records, the time for it grows with the rows of the batch.
                 "spark.sql.execution.arrow.maxRecordsPerBatch": "2500",
                 "spark.python.daemon.module": DAEMON,
+                **(_FEW_ROWS if settings.landing == "direct" else {}),
                 **({} if settings.spark.get("spark.ui.enabled") == "true" else _FEW_KEPT),
                 **_checkpoint_files(settings.checkpoint),
                 **settings.spark,

@@ -15,6 +15,7 @@ from tests.waiting import wait_until
 
 _LIMIT_S = 30.0
 _FILES = "spark.sql.streaming.checkpointFileManagerClass"
+_CODEGEN = "spark.sql.codegen.factoryMode"
 _ARROW = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
@@ -106,3 +107,22 @@ def test_arrow_batches_of_rows_are_smaller_than_by_default(
         chosen = early.conf[_ARROW]
         wait_until(lambda: bool(launched), _LIMIT_S)
     assert int(chosen) == expected
+
+
+@pytest.mark.parametrize(
+    ("landing", "spark", "expected"),
+    [("direct", {}, "NO_CODEGEN"), ("rows", {}, None), ("direct", {_CODEGEN: "FALLBACK"}, "FALLBACK")],
+    ids=["files of tasks", "rows", "the user's own"],
+)
+def test_expressions_are_compiled_only_where_rows_pass_through_spark(
+    settings: AgentSettings,
+    launched: list[subprocess.Popen[bytes]],
+    landing: str,
+    spark: dict[str, str],
+    expected: str | None,
+) -> None:
+    """The compiler takes 0.3 s of a start, and pays off after thousands of rows."""
+    with early_spark(settings.model_copy(update={"landing": landing, "spark": spark})) as early:
+        chosen = early.conf.get(_CODEGEN)
+        wait_until(lambda: bool(launched), _LIMIT_S)
+    assert chosen == expected
