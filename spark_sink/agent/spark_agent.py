@@ -1,6 +1,7 @@
 """One ingestion agent: a Spark driver with one query, from a consumer group into a table, until a signal stops it."""
 
 import logging
+import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,9 @@ from spark_sink.agent.progress_log import ProgressLog, StartSteps
 from spark_sink.agent.sink_checks import check_options, refuse_faults
 from spark_sink.agent.spark_master import cluster_cores
 from spark_sink.agent.spark_session import session
+from spark_sink.agent.start.early_reader import early_reader
 from spark_sink.agent.start.early_spark import EarlySpark
+from spark_sink.agent.start.warm_python import CHOSEN
 from spark_sink.agent.stop_signal import StopSignal
 from spark_sink.errors import QueryError, SparkSinkError
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
@@ -82,7 +85,11 @@ def _counted(
 
 def _ingest(settings: AgentSettings, early: EarlySpark, stop: StopSignal, steps: StartSteps) -> None:
     try:
-        with _served(settings) as holding, session(early) as spark:
+        with (
+            _served(settings) as holding,
+            early_reader(os.environ.get(CHOSEN), _reader_options(settings, holding)),
+            session(early) as spark,
+        ):
             steps.done(f"Spark {spark.version} started")
             # Set after pyspark has installed its own handler for SIGINT.
             stop.wait_for_the_query()
@@ -132,16 +139,19 @@ def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = N
     if land and settings.decodes:
         columns = spark.readStream.format("kafka-group").options(**settings.source_options()).load().schema.json()
     cores = cluster_cores(dict(spark.sparkContext.getConf().getAll()), spark.sparkContext.defaultParallelism)
-    given = {"parallelism": str(cores), **settings.source_options(columns, land=land)}
+    given = {"parallelism": str(cores), **_reader_options(settings, holding, columns)}
     reader = spark.readStream.format("kafka-group").options(**given)
-    if holding is not None:
-        reader = reader.option("holding", str(holding)).option("traffic", str(_traffic(holding)))
     sink = f"{settings.table_format}-exactly-once"
     rows = reader.load().where(HAS_FILES) if land else reader.load()
     writer = rows.writeStream.format(sink).options(**settings.sink_options(columns))
     if settings.trigger == AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=settings.trigger).start()
+
+
+def _reader_options(settings: AgentSettings, holding: Path | None, columns: str | None = None) -> dict[str, str]:
+    given = settings.source_options(columns, land=settings.landing == "direct")
+    return given if holding is None else {**given, "holding": str(holding), "traffic": str(_traffic(holding))}
 
 
 def cause(text: str) -> str:

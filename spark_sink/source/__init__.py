@@ -12,7 +12,7 @@
 * `available_now`: decides when a run with Trigger.AvailableNow may end.
 * `membership_session`: the membership while a query is alive.
 * `group_contract`: the reader's requirements of logs and of its group, as Protocols.
-* `group_membership`: its membership, a `GroupMember`.
+* `group_membership`: its membership, a `GroupMember`; `early_membership`: one that begins before Spark asks.
 * `name_fence`: one live member of an agent's name in a group.
 * `autoscaled_workers`: workers per topic from the autoscaler.
 * `source_decoder`: creates the decoder from the options.

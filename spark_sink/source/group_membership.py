@@ -41,6 +41,15 @@ class KafkaMembership(PartitionOffsets):
         self._fence = name_fence(options)
         self._commits = ThreadPoolExecutor(1, "group-commit")
 
+    def begin(self) -> None:
+        """Begin to join, without a wait for the assignment.
+
+        Raises:
+            JoinError: the brokers refuse a topic to this user.
+            MembershipError: the member cannot start.
+        """
+        self._joined()
+
     def assignment(self, timeout_s: float) -> Assignment:
         """Return the assignment; during a join, wait and then return the last one.
 

@@ -12,6 +12,7 @@ import structlog
 from spark_sink.kafka.client_property_names import librdkafka_config
 from spark_sink.kafka.pause_watch import PausedTopics
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.source.early_membership import EARLY
 from spark_sink.source.group_membership import KafkaMembership
 from spark_sink.source.orphan_watch import OrphanWatch
 from spark_sink.source.ownership_telemetry import AssignmentFile, AssignmentListener, Telemetry
@@ -30,7 +31,7 @@ class MembershipSession:
         self._pauses = PausedTopics(librdkafka_config(options.kafka), options.group)
         self._feed = BatchPlanner(
             options,
-            KafkaMembership(options),
+            EARLY.take(options) or KafkaMembership(options),
             positions=_positions(options),
             listeners=_listeners(options),
             paused=self._pauses,

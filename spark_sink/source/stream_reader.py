@@ -50,7 +50,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Contract:
     * It does not join a group, open a connection or start a thread before Spark requests an offset, because instances
-      are pickled to tasks.
+      are pickled to tasks. Its process may have joined for it (`early_membership`).
     * `partitions` needs no membership: after a crash Spark replays a batch before it requests an offset.
 
     Args:

@@ -9,7 +9,8 @@ processor time, and each waits for the one before. Also, the JVM reads and verif
 * `quick_session`: the session, without an extension that takes most of its time.
 * `warm_python`: starts the server, and gives Spark a command that stands in for `python`.
 * `fork_client`: that command; it requests a process from the server, and lives as long as this process.
-* `fork_server`: loads the modules while the JVM starts, and forks.
+* `fork_server`: loads the modules while the JVM starts, and forks; `fork_request`: what it is asked for.
+* `early_reader`: the forked process that joins the group while Spark starts, and becomes the reader.
 * `worker_modules`: the modules that the server loads.
 * `spark_archive`: Spark's classes, as the JVM maps them into memory, and the query that loads them.
 * `class_archive`: such archives of a JVM's classes, Spark's and Kafka's.

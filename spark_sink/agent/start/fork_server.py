@@ -6,118 +6,127 @@ The process is not a child of the JVM, as Spark's own would be. Its client is, a
 * the reader watches the processes above its client (`STARTED_BY`), as if they were its own.
 """
 
-import fcntl
-import json
 import os
 import runpy
 import selectors
 import shutil
 import signal
 import socket
-import struct
 import sys
 from pathlib import Path
-from typing import Any
 
 from setproctitle import getproctitle, setproctitle
 
-from spark_sink.agent.start.fork_client import NUMBER, SIZE
+from spark_sink.agent.start.early_reader import JOIN, READER, WaitingReader, wait_as_reader
+from spark_sink.agent.start.fork_request import Request, close, receive, take_place
 from spark_sink.agent.start.worker_modules import QUERY, TASKS, load
 from spark_sink.source.orphan_watch import STARTED_BY
 
-_CREDENTIALS = struct.Struct("3i")
 _STDIN = 0
-_FILES = 3
-_OF_READER = 2  # arguments of the reader's process; a daemon has the module of its workers, too
-Request = dict[str, Any]
 
 
-def serve(listener: socket.socket) -> Request | None:
-    """Fork a process for each request, until standard input ends.
+class ForkServer:
+    """Forks a process for each request.
 
-    Returns:
-        In a forked process its request; in the server, None at the end.
+    Args:
+        listener: a socket on which clients connect.
     """
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(_STDIN, selectors.EVENT_READ)
-        waiting.register(listener, selectors.EVENT_READ)
-        while True:
-            for key, _ in waiting.select():
-                if key.fileobj == _STDIN:
-                    return None
-                if key.fileobj is listener:
-                    request = _accept(listener, waiting)
-                    if request is not None:
-                        return request
-                else:
-                    waiting.unregister(key.fileobj)
-                    _tell_the_end(key.fd, *key.data)
 
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._waiting = selectors.DefaultSelector()
+        self._reader: WaitingReader | None = None
 
-def _accept(listener: socket.socket, waiting: selectors.BaseSelector) -> Request | None:
-    """Fork for one client; return its request in the forked process."""
-    connection, _ = listener.accept()
-    received = _receive(connection)
-    if received is None:
-        connection.close()
-        return None
-    request, files = received
-    process = os.fork()
-    if process:
-        for file in files:
-            os.close(file)
-        waiting.register(os.pidfd_open(process), selectors.EVENT_READ, (process, connection))
-        return None
-    listener.close()
-    _tie(connection, of_group=len(request["arguments"]) > _OF_READER)
-    for target, file in enumerate(files):
-        os.dup2(file, target)
-        os.close(file)
-    connection.sendall(NUMBER.pack(os.getpid()))
-    connection.detach()  # stays open, so that the kernel watches it
-    return request
+    def serve(self) -> Request | None:
+        """Fork a process for each request, until standard input ends.
 
+        Returns:
+            In a forked process its request; in the server, None at the end.
+        """
+        with self._waiting:
+            self._waiting.register(_STDIN, selectors.EVENT_READ)
+            self._waiting.register(self._listener, selectors.EVENT_READ)
+            while True:
+                for key, _ in self._waiting.select():
+                    if key.fileobj == _STDIN:
+                        return None
+                    if key.fileobj is self._listener:
+                        request = self._accept()
+                        if request is not None:
+                            return request
+                    else:
+                        self._waiting.unregister(key.fileobj)
+                        self._tell_the_end(key.fd, *key.data)
 
-def _receive(connection: socket.socket) -> tuple[Request, list[int]] | None:
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    if _CREDENTIALS.unpack(credentials)[1] != os.getuid():
-        return None
-    try:
-        size, files, _, _ = socket.recv_fds(connection, SIZE.size, _FILES)
-        body = connection.recv(SIZE.unpack(size)[0], socket.MSG_WAITALL)
-        return json.loads(body), files
-    except (OSError, ValueError, struct.error):  # the client ended
-        return None
+    def _accept(self) -> Request | None:
+        """Fork for one client; return its request in the forked process."""
+        connection, _ = self._listener.accept()
+        received = receive(connection)
+        if received is None:
+            connection.close()
+            return None
+        request, files = received
+        if JOIN in request:
+            return self._fork_reader(request, connection)
+        if self._hand_over(request, files, connection):
+            return None
+        process = os.fork()
+        if process:
+            close(files)
+            self._watch(process, connection)
+            return None
+        self._listener.close()
+        take_place(request, files, connection)
+        return request
 
+    def _fork_reader(self, request: Request, connection: socket.socket) -> Request | None:
+        """Fork the process that joins the group and waits for Spark's request; return that request there."""
+        ours, its = socket.socketpair()
+        process = os.fork()
+        if process:
+            its.close()
+            self._watch(process, connection)
+            self._reader = WaitingReader(process=process, way=ours)
+            return None
+        self._listener.close()
+        ours.close()
+        return wait_as_reader(request[JOIN], its, connection)
 
-def _tie(connection: socket.socket, *, of_group: bool) -> None:
-    """Let the kernel kill this process, or its group, as soon as the client's end of the connection closes."""
-    if of_group:  # Spark's daemon makes its group later: the workers that it forks must die with it
-        os.setpgid(0, 0)
-    fcntl.fcntl(connection, fcntl.F_SETOWN, -os.getpid() if of_group else os.getpid())
-    fcntl.fcntl(connection, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(connection, fcntl.F_SETFL, fcntl.fcntl(connection, fcntl.F_GETFL) | os.O_ASYNC)
-    try:
-        ended = not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return
-    if ended:  # before the kernel watched
-        os._exit(1)
+    def _hand_over(self, request: Request, files: list[int], connection: socket.socket) -> bool:
+        """Let the waiting reader answer a request for one; return False if it cannot, or there is none."""
+        if self._reader is None or request["arguments"][1:2] != [READER]:
+            return False
+        reader, self._reader = self._reader, None
+        with reader.way:
+            if not reader.send(request, files, connection):
+                return False
+        close(files)
+        for key in list(self._waiting.get_map().values()):
+            if key.data is not None and key.data[0] == reader.process:
+                key.data[1].close()
+                self._waiting.modify(key.fileobj, selectors.EVENT_READ, (reader.process, connection))
+        return True
 
+    def _watch(self, process: int, connection: socket.socket) -> None:
+        self._waiting.register(os.pidfd_open(process), selectors.EVENT_READ, (process, connection))
 
-def _tell_the_end(descriptor: int, process: int, connection: socket.socket) -> None:
-    os.close(descriptor)
-    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    with connection:
-        try:
-            connection.sendall(f"{status}\n".encode())  # a shell reads it
-        except OSError:  # the client was killed
-            return
+    def _tell_the_end(self, descriptor: int, process: int, connection: socket.socket) -> None:
+        os.close(descriptor)
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        if self._reader is not None and self._reader.process == process:
+            self._reader.way.close()
+            self._reader = None
+        with connection:
+            try:
+                connection.sendall(f"{status}\n".encode())  # a shell reads it
+            except OSError:  # the client was killed
+                return
 
 
 def run(request: Request) -> None:
     """Run the module of a request in this forked process, as `python -m` does."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:  # the reader that waited has its own
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     arguments = request["arguments"]
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -137,7 +146,7 @@ def main(descriptor: int, folder: Path) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     getproctitle()  # finds the place of the title, before the environment changes
     load((*TASKS, *QUERY))
-    request = serve(socket.socket(fileno=descriptor))
+    request = ForkServer(socket.socket(fileno=descriptor)).serve()
     if request is None:
         shutil.rmtree(folder, ignore_errors=True)
     else:
