@@ -1,7 +1,6 @@
 """One ingestion agent: a Spark driver with one query, from a consumer group into a table, until a signal stops it."""
 
 import logging
-import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from spark_sink.agent.spark_master import cluster_cores
 from spark_sink.agent.spark_session import session
 from spark_sink.agent.start.early_reader import early_reader
 from spark_sink.agent.start.early_spark import EarlySpark
-from spark_sink.agent.start.warm_python import CHOSEN
 from spark_sink.agent.stop_signal import StopSignal
 from spark_sink.errors import QueryError, SparkSinkError
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
@@ -87,7 +85,7 @@ def _ingest(settings: AgentSettings, early: EarlySpark, stop: StopSignal, steps:
     try:
         with (
             _served(settings) as holding,
-            early_reader(os.environ.get(CHOSEN), _reader_options(settings, holding)),
+            early_reader(early.python, _reader_options(settings, holding)),
             session(early) as spark,
         ):
             steps.done(f"Spark {spark.version} started")

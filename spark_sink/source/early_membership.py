@@ -8,10 +8,6 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from confluent_kafka import KafkaException
-
-from assignors import MembershipError
-from spark_sink.errors import SparkSinkError
 from spark_sink.options.batch_limits import BatchLimits
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import ValueFormat
@@ -29,7 +25,7 @@ class EarlyMembership:
 
     def begin(self, given: Mapping[str, str]) -> None:
         """Begin to join with the options of a reader. A failure is the reader's to report: it tries again."""
-        with contextlib.suppress(SparkSinkError, MembershipError, KafkaException):
+        with contextlib.suppress(Exception):  # of both clients and of their Python callbacks
             options = SourceOptions.parse(given)
             membership = KafkaMembership(options)
             self._begun = _of_membership(options), membership

@@ -53,13 +53,13 @@ def early_reader(python: str | None, options: Mapping[str, str]) -> Iterator[Non
     """Let a process join the group, to become the reader of the query that starts in the block.
 
     Args:
-        python: the command of Spark's Python processes; without a fork server beside it nothing happens.
+        python: the command that forks Spark's Python processes; without one nothing happens.
         options: of the reader; those of the batches and the rows may differ later.
     """
     with contextlib.ExitStack() as opened:
         if python is not None:
             connection = opened.enter_context(socket.socket(socket.AF_UNIX))
-            with contextlib.suppress(OSError):  # no server; Spark starts the reader
+            with contextlib.suppress(OSError):  # the server has ended; Spark starts the reader
                 connection.connect(str(Path(python).with_name("socket")))
                 send(connection, {JOIN: dict(options)}, [])
         yield

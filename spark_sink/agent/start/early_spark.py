@@ -48,10 +48,12 @@ class EarlySpark:
 
     Args:
         conf: the configuration of the session.
+        python: the command that forks Spark's Python processes; None if Spark starts them.
     """
 
-    def __init__(self, conf: Mapping[str, str]) -> None:
+    def __init__(self, conf: Mapping[str, str], python: str | None = None) -> None:
         self.conf = dict(conf)
+        self.python = python
         # pyspark passes the configuration to the JVM as process arguments, which every user of the machine can read.
         shown = SparkConf(loadDefaults=False)
         shown.setAll([(name, value) for name, value in conf.items() if not _SECRET.search(name)])
@@ -92,7 +94,7 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
     Raises:
         ClusterError: there is no Java 17 or newer.
     """
-    with _python(settings):
+    with _python(settings) as python:
         early = EarlySpark(
             {
                 "spark.app.name": settings.agent,
@@ -114,7 +116,8 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
                 _JAVA_OPTIONS: java_options(
                     settings.spark.get(_JAVA_OPTIONS, ""), default_heap=settings.driver_memory == _DEFAULT_HEAP
                 ),
-            }
+            },
+            python,
         )
         try:
             yield early
@@ -134,11 +137,11 @@ def _checkpoint_files(checkpoint: str) -> dict[str, str]:
 
 
 @contextmanager
-def _python(settings: AgentSettings) -> Iterator[None]:
-    """Let Spark start its processes with the user's Python, or fork them with modules loaded."""
+def _python(settings: AgentSettings) -> Iterator[str | None]:
+    """Let Spark start its processes with the user's Python, or fork them with modules loaded: yield that command."""
     # Otherwise hundreds of short-lived threads would each leave pages in a separate arena.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     local = settings.master.startswith("local") and "spark.pyspark.python" not in settings.spark
-    with warm_processes() if local else nullcontext():
+    with warm_processes() if local else nullcontext(False) as forked:  # noqa: FBT003 -- no process is forked
         os.environ.setdefault(CHOSEN, sys.executable)
-        yield
+        yield os.environ[CHOSEN] if forked else None
