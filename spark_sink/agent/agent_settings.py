@@ -16,7 +16,7 @@ from assignors.settings import Real, Whole, message, place, plain, proposal, war
 from spark_sink.agent.spark_master import check_configured_master, check_master
 from spark_sink.errors import OptionError
 from spark_sink.kafka.broker_addresses import check_servers
-from spark_sink.kafka.client_property_names import librdkafka_config
+from spark_sink.kafka.client_property_names import broker_assigned_config, librdkafka_config
 from spark_sink.lake.storage_names import check_catalog_names, check_storage_names
 from spark_sink.options.value_format import TABLE_SCHEMA
 
@@ -210,7 +210,7 @@ class AgentSettings(BaseSettings):
             "subscribePattern": self.subscribe_pattern,
             "agent": self.agent,
             "rack": self.rack,
-            "assignor": self.assignor,
+            "assignor": None if self._assigned_by_broker() else self.assignor,
             "workers": self.workers,
             "workersTopic": self.workers_topic,
             "startingOffsets": self.starting_offsets,
@@ -256,6 +256,10 @@ class AgentSettings(BaseSettings):
         from spark_sink.sink.sink_options import SinkOptions  # noqa: PLC0415 -- loads deltalake, for few agents
 
         return json.dumps(SinkOptions.parse(self.sink_options()).routes.addresses())
+
+    def _assigned_by_broker(self) -> bool:
+        # An assignor that the user named is passed on, so that the source refuses the contradiction.
+        return broker_assigned_config(self.kafka) is not None and "assignor" not in self.model_fields_set
 
     def _shared(self) -> dict[str, str]:
         kafka = {"bootstrap.servers": self.bootstrap_servers, "group.id": self.group, **self.kafka}

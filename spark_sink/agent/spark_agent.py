@@ -85,7 +85,7 @@ def _ingest(settings: AgentSettings, early: EarlySpark, stop: StopSignal, steps:
     try:
         with (
             _served(settings) as holding,
-            early_reader(early.python, _reader_options(settings, holding)),
+            early_reader(early.python, reader_options(settings, holding)),
             session(early) as spark,
         ):
             steps.done(f"Spark {spark.version} started")
@@ -137,7 +137,7 @@ def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = N
     if land and settings.decodes:
         columns = spark.readStream.format("kafka-group").options(**settings.source_options()).load().schema.json()
     cores = cluster_cores(dict(spark.sparkContext.getConf().getAll()), spark.sparkContext.defaultParallelism)
-    given = {"parallelism": str(cores), **_reader_options(settings, holding, columns)}
+    given = {"parallelism": str(cores), **reader_options(settings, holding, columns, land=land)}
     reader = spark.readStream.format("kafka-group").options(**given)
     sink = f"{settings.table_format}-exactly-once"
     rows = reader.load().where(HAS_FILES) if land else reader.load()
@@ -147,8 +147,18 @@ def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = N
     return writer.trigger(processingTime=settings.trigger).start()
 
 
-def _reader_options(settings: AgentSettings, holding: Path | None, columns: str | None = None) -> dict[str, str]:
-    given = settings.source_options(columns, land=settings.landing == "direct")
+def reader_options(
+    settings: AgentSettings, holding: Path | None, columns: str | None = None, *, land: bool = False
+) -> dict[str, str]:
+    """Return the options of the reader.
+
+    Args:
+        settings: settings of the agent.
+        holding: file for the reader's assignment.
+        columns: the schema of the rows, in Spark's JSON; None for the raw format, and before Spark has started.
+        land: the reading tasks write the data files.
+    """
+    given = settings.source_options(columns, land=land)
     return given if holding is None else {**given, "holding": str(holding), "traffic": str(_traffic(holding))}
 
 

@@ -163,3 +163,17 @@ def test_landing_that_cannot_be_read_is_refused_without_its_text(config: Path, l
     with pytest.raises(OptionError, match="option 'landing'") as raised:
         SourceOptions.parse(options)
     assert "canary" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("named", "refused"), [({}, False), ({"assignor": "hrw"}, True)], ids=["default", "named"])
+def test_a_group_that_the_broker_assigns_needs_no_assignor(
+    config: Path, named: dict[str, str], *, refused: bool
+) -> None:
+    """The agent's default assignor is not the user's choice; one that the user names contradicts the protocol."""
+    config.write_text(FILE.replace("[source]", '"group.protocol" = "consumer"\n[source]').replace('"session', '# "'))
+    options = AgentSettings.load(config, named).source_options(land=True)
+    if refused:
+        with pytest.raises(OptionError, match=r"'assignor' cannot be set with kafka[.]group[.]protocol=consumer"):
+            SourceOptions.parse(options)
+    else:
+        assert SourceOptions.parse(options).kafka["group.protocol"] == "consumer"

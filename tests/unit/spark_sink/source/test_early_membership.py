@@ -1,9 +1,12 @@
 """The membership that begins before Spark asks for offsets."""
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.agent.spark_agent import reader_options
 from spark_sink.errors import JoinError
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.source import early_membership
@@ -106,3 +109,29 @@ def test_what_fails_early_fails_again_where_it_is_reported(
     early.begin(given)
     early.leave()
     assert all(one.left for one in memberships)
+
+
+_REGISTRY = {"schema.registry.url": "http://registry"}
+_FORMATS = {
+    "raw": {},
+    "json of the table": {"valueFormat": "json"},
+    "json": {"valueFormat": "json", "valueSchema": '{"a": "int"}'},
+    "variant": {"valueFormat": "json", "valueSchema": "variant"},
+    "avro": {"valueFormat": "avro", **_REGISTRY},
+    "protobuf": {"valueFormat": "protobuf", "valueMessage": "M", **_REGISTRY},
+}
+
+
+@pytest.mark.parametrize("landing", ["direct", "rows"])
+@pytest.mark.parametrize("source", _FORMATS.values(), ids=_FORMATS)
+def test_what_an_agent_asks_for_early_is_what_its_reader_takes(
+    memberships: list[Membership], tmp_path: Path, source: dict[str, str], landing: str
+) -> None:
+    """Of each format, before its columns are known and after."""
+    given = {"bootstrap_servers": "b:1", "group": "g", "table": "/t", "checkpoint": "/c", "subscribe": "t"}
+    settings = AgentSettings.load(None, {**given, "agent": "one", "source": source, "landing": landing})
+    early, columns = EarlyMembership(), None if source == {} else '{"type": "struct", "fields": []}'
+    early.begin(reader_options(settings, tmp_path / "holding"))
+    later = reader_options(settings, tmp_path / "holding", columns, land=landing == "direct")
+    taken: Any = early.take(SourceOptions.parse({"parallelism": "3", **later}))
+    assert [taken] == memberships
