@@ -116,14 +116,15 @@ def test_a_reader_that_ends_before_it_is_asked_for_an_offset_leaves(asking: Aski
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("protocol", [f"session.timeout.ms={SESSION_MS}", "group.protocol=consumer"])
 def test_an_agent_joins_once_and_reads_with_the_process_that_joined(
-    cluster: Cluster, admin: AdminClient, topic: Callable[..., str], tmp_path: Path
+    cluster: Cluster, admin: AdminClient, topic: Callable[..., str], tmp_path: Path, protocol: str
 ) -> None:
     """The member that joined before Spark had started is the one that holds the partitions afterwards."""
     name = topic("joined", 3)
     command = [sys.executable, "-m", "spark_sink", "sink", "--bootstrap-servers", cluster.bootstrap_servers]
     command += ["--group", name, "--table", str(tmp_path / "table"), "--checkpoint", str(tmp_path / "checkpoint")]
-    command += ["--subscribe", name, "--master", "local[1]", "--kafka", f"session.timeout.ms={SESSION_MS}"]
+    command += ["--subscribe", name, "--master", "local[1]", "--kafka", protocol]
     agent = launch(command, tmp_path / "log")
 
     def members() -> list[str]:
