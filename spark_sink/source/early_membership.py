@@ -15,9 +15,9 @@ from spark_sink.source.group_membership import KafkaMembership
 
 
 class EarlyMembership:
-    """At most one membership of this process, which nobody uses yet.
+    """At most one membership of this process, which no reader has taken yet.
 
-    Contract: one thread at a time; what is not taken must leave, because it holds partitions that nobody reads.
+    Contract: one thread at a time; what is not taken must leave, because its partitions are not read.
     """
 
     def __init__(self) -> None:

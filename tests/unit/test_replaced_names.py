@@ -38,10 +38,7 @@ def _replaced(file: Path) -> Iterator[str]:
     tree = ast.parse(file.read_text())
     imported = _imported(tree)
     for call in ast.walk(tree):
-        if not isinstance(call, ast.Call) or ast.unparse(call.func) not in {
-            "monkeypatch.setattr",
-            "monkeypatch.delattr",
-        }:
+        if not isinstance(call, ast.Call) or ast.unparse(call.func) not in REPLACING:
             continue
         match call.args:
             case [ast.Constant(value=str(name)), *_]:

@@ -32,11 +32,11 @@ class WaitingReader:
     """The server's side of the process that waits.
 
     Attributes:
-        process: its id.
+        watched: the server's file descriptor of the process.
         way: a socket for the request of Spark.
     """
 
-    process: int
+    watched: int
     way: socket.socket
 
     def send(self, request: Request, files: list[int], connection: socket.socket) -> bool:

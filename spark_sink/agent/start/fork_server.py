@@ -85,8 +85,7 @@ class ForkServer:
         process = os.fork()
         if process:
             its.close()
-            self._watch(process, connection)
-            self._reader = WaitingReader(process=process, way=ours)
+            self._reader = WaitingReader(watched=self._watch(process, connection), way=ours)
             return None
         self._listener.close()
         ours.close()
@@ -101,19 +100,20 @@ class ForkServer:
             if not reader.send(request, files, connection):
                 return False
         close(files)
-        for key in list(self._waiting.get_map().values()):
-            if key.data is not None and key.data[0] == reader.process:
-                key.data[1].close()
-                self._waiting.modify(key.fileobj, selectors.EVENT_READ, (reader.process, connection))
+        process, of_agent = self._waiting.get_key(reader.watched).data
+        of_agent.close()
+        self._waiting.modify(reader.watched, selectors.EVENT_READ, (process, connection))
         return True
 
-    def _watch(self, process: int, connection: socket.socket) -> None:
-        self._waiting.register(os.pidfd_open(process), selectors.EVENT_READ, (process, connection))
+    def _watch(self, process: int, connection: socket.socket) -> int:
+        watched = os.pidfd_open(process)
+        self._waiting.register(watched, selectors.EVENT_READ, (process, connection))
+        return watched
 
     def _tell_the_end(self, descriptor: int, process: int, connection: socket.socket) -> None:
         os.close(descriptor)
         status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        if self._reader is not None and self._reader.process == process:
+        if self._reader is not None and self._reader.watched == descriptor:
             self._reader.way.close()
             self._reader = None
         with connection:

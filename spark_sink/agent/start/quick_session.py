@@ -22,7 +22,7 @@ def quick_session(conf: Mapping[str, str]) -> SparkSession:
     Args:
         conf: the configuration of the session, the first of this process.
     """
-    context = SparkContext.getOrCreate(_spark_conf(conf))
+    context = SparkContext.getOrCreate(SparkConf().setAll([*conf.items()]))
     jvm = context._jvm  # noqa: SLF001 -- pyspark's own way to its JVM
     if jvm is not None and not context.getConf().contains(_CHOSEN) and not _has_more_extensions(jvm):
         try:
@@ -30,12 +30,6 @@ def quick_session(conf: Mapping[str, str]) -> SparkSession:
         except (Py4JError, TypeError):  # another version makes its session of other parts
             pass
     return SparkSession.builder.config(map={**conf}).getOrCreate()
-
-
-def _spark_conf(conf: Mapping[str, str]) -> SparkConf:
-    made = SparkConf()
-    made.setAll(list(conf.items()))
-    return made
 
 
 def _has_more_extensions(jvm: JVMView) -> bool:
@@ -51,7 +45,7 @@ def _without_extensions(jvm: JVMView, context: SparkContext) -> JavaObject:
     spark = jvm.org.apache.spark.sql
     none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
     nothing = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
-    of_context = context._jsc.sc()  # noqa: SLF001 -- as above
+    of_context = context._jsc.sc()  # noqa: SLF001 -- pyspark's own way to it
     session: JavaObject = spark.classic.SparkSession(
         of_context, none, none, spark.SparkSessionExtensions(), nothing, nothing
     )

@@ -127,7 +127,6 @@ class Cluster:
             cluster.wait_until_up(timeout_s)
         except BaseException:
             cluster._stop_all()
-            remove_from_memory(directory, brokers)
             raise
         return cluster
 
@@ -212,7 +211,6 @@ class Cluster:
     def down(self) -> None:
         """Stop every broker and remove the directory."""
         self._stop_all()
-        remove_from_memory(self.directory, self.brokers)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -276,6 +274,7 @@ class Cluster:
         for identity in identities:
             identity.send(signal.SIGKILL)
         wait_until_gone(identities, 10.0)
+        remove_from_memory(self.directory, self.brokers)
 
 
 def _registered(admin: AdminClient) -> set[int]:

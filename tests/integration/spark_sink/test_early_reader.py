@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 # Longer than a test waits, so that only a leave empties the group.
 SESSION_MS = "300000"
 _ASKS = """
-import sys, time
+import sys
 from spark_sink.agent.start.early_reader import early_reader
 from spark_sink.agent.start.warm_python import warm_python
 with warm_python() as python:
@@ -29,7 +29,6 @@ with warm_python() as python:
     with early_reader(str(python), options):
         print(python, flush=True)
         sys.stdin.readline()
-    print("after the block", flush=True)
     sys.stdin.readline()
 """
 
@@ -83,7 +82,7 @@ def test_an_early_reader_leaves_with_the_block(asking: Asking) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda one: one.name)
 def test_an_early_reader_leaves_when_the_agent_dies(asking: Asking, number: signal.Signals) -> None:
-    """Nobody else knows of its partitions."""
+    """No other process can give its partitions back."""
     asking.process.send_signal(number)
     wait_until(lambda: asking.members() == 0, 60, "an empty group")
     assert not psutil.wait_procs(asking.processes[1:], timeout=30)[1]

@@ -78,7 +78,7 @@ def test_the_next_cluster_removes_what_a_killed_process_left(tmp_path: Path, mem
     """SIGKILL leaves no time to tidy up; data of a process that lives is not touched."""
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     killed, alive, foreign = (
-        memory / f"azimuth-brokers-{name}-x" for name in (int(ended.stdout), os.getpid(), "nobody")
+        memory / f"azimuth-brokers-{name}-x" for name in (int(ended.stdout), os.getpid(), "foreign")
     )
     for folder in (killed, alive, foreign):
         folder.mkdir()

@@ -40,6 +40,13 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return found
 
 
+def _conf(settings: AgentSettings, launched: list[subprocess.Popen[bytes]], **changed: object) -> dict[str, str]:
+    """The configuration of a session, by settings that were changed."""
+    with early_spark(settings.model_copy(update=changed)) as early:
+        wait_until(lambda: bool(launched), _LIMIT_S)
+        return early.conf
+
+
 def test_after_a_fault_the_jvm_ends_without_a_word(
     settings: AgentSettings, launched: list[subprocess.Popen[bytes]], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,9 +99,7 @@ def test_a_local_checkpoint_is_written_without_a_process_for_each_file(
     expected: str | None,
 ) -> None:
     """Spark's default starts 16 for each batch; on an object store, and where the user chose, it is as it was."""
-    with early_spark(settings.model_copy(update={"checkpoint": checkpoint, "spark": spark})) as early:
-        chosen = early.conf.get(_FILES)
-        wait_until(lambda: bool(launched), _LIMIT_S)
+    chosen = _conf(settings, launched, checkpoint=checkpoint, spark=spark).get(_FILES)
     assert chosen is None if expected is None else str(chosen).endswith(expected)
 
 
@@ -103,10 +108,7 @@ def test_arrow_batches_of_rows_are_smaller_than_by_default(
     settings: AgentSettings, launched: list[subprocess.Popen[bytes]], spark: dict[str, str], expected: int
 ) -> None:
     """With Spark's 10,000 rows, decoded rows take one and a half times the processor time on their way to the sink."""
-    with early_spark(settings.model_copy(update={"spark": spark})) as early:
-        chosen = early.conf[_ARROW]
-        wait_until(lambda: bool(launched), _LIMIT_S)
-    assert int(chosen) == expected
+    assert int(_conf(settings, launched, spark=spark)[_ARROW]) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,4 @@ def test_expressions_are_compiled_only_where_rows_pass_through_spark(
     expected: str | None,
 ) -> None:
     """The compiler takes 0.3 s of a start, and pays off after thousands of rows."""
-    with early_spark(settings.model_copy(update={"landing": landing, "spark": spark})) as early:
-        chosen = early.conf.get(_CODEGEN)
-        wait_until(lambda: bool(launched), _LIMIT_S)
-    assert chosen == expected
+    assert _conf(settings, launched, landing=landing, spark=spark).get(_CODEGEN) == expected
