@@ -5,6 +5,7 @@
 * `rest_answers`: a REST catalog that must answer in time.
 * `hive_metastore`: Hive's catalog, with a compare and swap by the metastore.
 * `iceberg_table`: the table with compare and swap.
+* `table_creation`: creates a table, and the namespaces above it.
 * `stored_state`: the positions of all groups, as one table property.
 * `clock_order`: times of the history that do not go back, although clocks differ.
 * `snapshot_commit`: one commit that is never retried: data files, positions, and the assertions.

@@ -14,22 +14,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_sink.errors import ConflictError, SchemaError, TableError, plain
+from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.lake.iceberg.added_columns import add_columns, refuse_ambiguous
-from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog, repeat_lost_races
-from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
+from spark_sink.lake.iceberg.added_columns import add_columns
+from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
+from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, refuse_unwritable
 from spark_sink.lake.iceberg.compaction import compact
 from spark_sink.lake.iceberg.data_entries import entry, location, partition_of, with_place
 from spark_sink.lake.iceberg.gone_files import began_ms, exists, with_files
 from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
-from spark_sink.lake.iceberg.partition_terms import check_terms, spec_of, terms_of
+from spark_sink.lake.iceberg.partition_terms import terms_of
 from spark_sink.lake.iceberg.repeated_requests import answered
 from spark_sink.lake.iceberg.rollback_detection import NOTE, refuse_lost_positions, refuse_other_past, refuse_recreated
 from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
+from spark_sink.lake.iceberg.table_creation import create_table, error_with_class
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_new
@@ -45,15 +46,6 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 5
 _MOST_NAMED = 16
-# Small manifests are joined often, and large ones never again, so that a commit costs the same as the table ages.
-PROPERTIES = {
-    "format-version": "2",
-    "commit.manifest.min-count-to-merge": "20",
-    "commit.manifest.target-size-bytes": str(256 << 10),
-    "commit.manifest-merge.enabled": "true",
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "20",
-}
 
 
 class IcebergTable:
@@ -133,27 +125,9 @@ class IcebergTable:
         """Create the table and its namespace; no error if another writer was faster.
 
         Raises:
-            SchemaError: Iceberg does not have the type of a column, it cannot be partitioned so, or two fields have one
-                full name.
-            TableError: the catalog or the storage refused.
+            SchemaError, TableError: as `create_table`.
         """
-        refuse_foreign_types(self.name, schema)
-        refuse_ambiguous(self.name, schema)
-        check_terms(schema, self._settings.terms)
-        catalog = open_catalog(self._identifier.catalog, self._storage)
-        path = self._identifier.path
-        try:
-            for end in range(1, len(path)):
-                answered(self.name, partial(_make_namespace, catalog, path[:end]))
-            properties = {**PROPERTIES, **self._settings.properties}
-            columns = numbered(schema)
-            spec = spec_of(self._settings.terms, columns)
-            make = partial(catalog.create_table_if_not_exists, path, columns, None, spec, properties=properties)
-            answered(self.name, lambda: repeat_lost_races(make))
-        except Exception as error:  # each catalog has its own errors
-            if not self._exists():
-                said = "a view has this name" if _is_view(catalog, path) else _said(error)
-                raise TableError(f"{self.name}: the table cannot be created: {said}") from error
+        create_table(self._identifier, self._storage, self._settings, schema, self._exists)
 
     def landing(self, schema: pa.Schema) -> IcebergLanding:
         """Return the writer of a task's rows; a missing table is created, and missing columns are added if allowed.
@@ -340,7 +314,7 @@ class IcebergTable:
         except TableError:
             raise
         except Exception as error:  # each catalog has its own errors
-            raise TableError(f"{self.name}: the table cannot be read: {_said(error)}") from error
+            raise TableError(f"{self.name}: the table cannot be read: {error_with_class(error)}") from error
         return self._table
 
     def _asked(self, catalog: "Catalog") -> "Table":
@@ -408,26 +382,6 @@ class IcebergTable:
                     )
 
 
-def _make_namespace(catalog: "Catalog", path: tuple[str, ...]) -> None:
-    """Create a namespace; one that exists is enough for a user who may create tables in it only."""
-    try:
-        repeat_lost_races(partial(catalog.create_namespace_if_not_exists, path))
-    except Exception:
-        if not catalog.namespace_exists(path):
-            raise
-
-
-def _is_view(catalog: "Catalog", path: tuple[str, ...]) -> bool:
-    try:
-        return catalog.view_exists(path)
-    except Exception:  # noqa: BLE001 -- few catalogs have views, and the caller has an error to report
-        return False
-
-
 def _version(table: "Table") -> int:
     """Return the newest sequence number: every commit with a snapshot raises it, and no rollback lowers it."""
     return table.metadata.next_sequence_number() - 1
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {plain(error)}"

@@ -15,7 +15,7 @@ from pyiceberg.table import Table as Peer
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from spark_sink.errors import TableError
-from spark_sink.lake.iceberg import catalogs, iceberg_table
+from spark_sink.lake.iceberg import catalogs, iceberg_table, table_creation
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.table_addresses import Storage
 from tests.table_kinds import ADDRESS, SCHEMA, catalog, peer, warehouse
@@ -48,7 +48,8 @@ def _uncached(name: str, storage: Storage) -> Catalog:
 
 def test_threads_that_create_the_same_table_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each opens the catalog for itself, so the database, the namespace and the table are created at once."""
-    monkeypatch.setattr(iceberg_table, "open_catalog", _uncached)
+    for module in (iceberg_table, table_creation):
+        monkeypatch.setattr(module, "open_catalog", _uncached)
     for number in range(ROUNDS):
         root, barrier = tmp_path / str(number), threading.Barrier(WRITERS)
 

@@ -10,8 +10,9 @@ from spark_sink.errors import ConflictError, TableError
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.iceberg.catalogs import open_catalog
-from spark_sink.lake.iceberg.iceberg_table import PROPERTIES, IcebergTable
+from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.stored_rows import open_stored
+from spark_sink.lake.iceberg.table_creation import PROPERTIES
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, LostRecordsError, Snapshot
 from spark_sink.lake.verification import verify
