@@ -1,7 +1,8 @@
 """Fleets that write to a lake: agents that write their records to Delta or Iceberg tables, without Spark.
 
 * `fleet_settings`: the settings: one TOML file for all agents, environment variables for each agent; `settings_tables`:
-  the tables of that file; `reader_settings`: what the readers are made of.
+  the tables of that file; `setting_conflicts`: conditions on more than one of them; `reader_settings`: what the readers
+  are made of.
 * `agent_checks`: the checks before an agent starts; `row_checks`: those about rows, which claims share.
 * `agent_process`: an agent as a process, until a signal stops it.
 * `kept_agent_name`: the name of an agent that was given none.

@@ -1,7 +1,6 @@
 """The settings of a fleet: one TOML file for all its agents, and environment variables for each agent."""
 
 import tomllib
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,8 +20,9 @@ from assignors.fleet import (
 )
 from assignors.fleet import Agent as FleetAgentId
 from assignors.settings import Real, Whole, message, place, plain, warn_of_mistyped
-from spark_sink.errors import OptionError, SparkSinkError
+from spark_sink.errors import OptionError
 from spark_sink.fleet.kept_agent_name import kept_name
+from spark_sink.fleet.setting_conflicts import on_one_cluster, refuse_conflicts
 from spark_sink.fleet.settings_tables import (
     AnyMembership,
     KafkaMembership,
@@ -31,13 +31,10 @@ from spark_sink.fleet.settings_tables import (
     SourceSettings,
     StaticMembership,
     WorkersSettings,
-    refuse_unknown_sources,
 )
-from spark_sink.formats.quarantine_addresses import refuse_quarantine_address
 from spark_sink.kafka.client_property_names import librdkafka_config
-from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.storage_names import check_catalog_names, check_storage_names
-from spark_sink.lake.table_addresses import CLUSTER, PLACEHOLDER, table_address, table_storage, with_name
+from spark_sink.lake.table_addresses import CLUSTER, table_address, table_storage, with_name
 from spark_sink.options.option_spellings import Spelling
 
 if TYPE_CHECKING:  # these load formats and tables, which an agent without options needs only after its join
@@ -151,7 +148,7 @@ class FleetSettings(BaseSettings):
         if not found.agent:
             found = found.model_copy(update={"agent": found.own_name(config)})
         try:
-            found.check(config)
+            refuse_conflicts(found, config)
         except (BoundError, FleetError, WorkersError) as error:
             raise type(error)(f"{config}: {error}") from error
         return found
@@ -168,73 +165,6 @@ class FleetSettings(BaseSettings):
                 f"{config}: agent is missing, and all agents share this file: set --agent or AZIMUTH_FLEET_AGENT{more}"
             )
         return kept_name(self.status_file)
-
-    def check(self, config: Path) -> None:
-        """Check conditions on more than one setting.
-
-        Raises:
-            OptionError: the table has the address of a quarantine, a mistaken one or one of another format, an override
-                names no source, an option of values is invalid, two sources would write into one table, the ops log's
-                address meets theirs, or the home cluster is not one of the sources.
-            BoundError: epsilon is negative or not finite.
-            FleetError: a source, a number or an agent is invalid.
-            WorkersError: workers below 1, or an invalid pattern.
-        """
-        try:
-            self._check_names()
-        except OptionError as error:
-            raise OptionError(f"{config}: {error}") from error
-        if len(self.sources) > 1 and CLUSTER not in self.table:
-            raise OptionError(
-                f"{config}: table {self.table!r} serves {len(self.sources)} sources, whose topics may have the same "
-                f"names: put {CLUSTER} into the address"
-            )
-        if isinstance(self.membership, KafkaMembership) and self.membership.home not in {None, *self.sources}:
-            raise OptionError(f"{config}: membership.home {self.membership.home!r} is none of {list(self.sources)}")
-        try:
-            for name in self.sources if self._has_row_options else ():
-                self.rows(name)
-        except SparkSinkError as error:
-            raise OptionError(f"{config}: {error}") from error
-        if self.balance == "volume" and not (self.workers.topic or self.workers.weights):
-            raise OptionError(
-                f"{config}: balance = 'volume' needs the topics' volumes: set workers.topic, where the autoscaler "
-                "publishes rates, or workers.weights"
-            )
-        _ = self.agent_id, self.session, self.fleet_workers, self.placement, self.lane_count
-        for name in self.sources:
-            self.source(name)
-        for one, other in combinations(self.sources, 2):
-            self._refuse_twins(config, one, other)
-
-    def _check_names(self) -> None:
-        """Check the addresses of the tables and of the ops log, and the sources of the overrides."""
-        refuse_mistaken(self.table, (PLACEHOLDER, CLUSTER))
-        for name in self.sources:
-            refuse_quarantine_address(self.address(name))
-        if (ops := self.ops) is not None and self.table_format == "delta":  # the ops log is one, too
-            ops.refuse_near([self.table])
-        refuse_unknown_sources(self.workers.overrides, self.sources, "workers.overrides")
-
-    def _refuse_twins(self, config: Path, one: str, other: str) -> None:
-        """Refuse two sources with one table, or with the same brokers and topics: one group would write two tables."""
-        if (address := self.address(one)) == self.address(other):
-            raise OptionError(f"{config}: sources {one!r} and {other!r} have one table, {address}; rename a source")
-        a, b = self.source(one), self.source(other)
-        if not self._together(one, other):
-            return
-        both = sorted({*a.wanted(b.topics), *b.wanted(a.topics)})
-        both += [a.pattern] if a.pattern is not None and a.pattern == b.pattern else []
-        if both:
-            raise OptionError(
-                f"{config}: sources {one!r} and {other!r} both read {both[0]!r} from {a.kafka['bootstrap.servers']}: "
-                "take it out of one of the two"
-            )
-
-    def _together(self, one: str, other: str) -> bool:
-        """Return whether two sources are on one cluster, because they have a broker address in common."""
-        a, b = (set(self.sources[name].bootstrap_servers.replace(" ", "").split(",")) for name in (one, other))
-        return bool(a & b)
 
     @property
     def agent_id(self) -> FleetAgentId:
@@ -275,7 +205,8 @@ class FleetSettings(BaseSettings):
         return table_storage(self.storage, self.catalog)
 
     @property
-    def _has_row_options(self) -> bool:
+    def has_row_options(self) -> bool:
+        """Whether values are decoded, or rows differ from those of raw records in another way."""
         return bool(self.schema_registry) or any(self._row_texts().values())
 
     def rows(self, source: str) -> "RowOptions":
@@ -346,7 +277,10 @@ class FleetSettings(BaseSettings):
     @property
     def lane_count(self) -> Lanes:
         """The grouping of topics into lanes."""
-        siblings = {name: sum(self._together(name, other) for other in self.sources) for name in self.sources}
+        siblings = {
+            name: sum(on_one_cluster(self.sources[name], self.sources[other]) for other in self.sources)
+            for name in self.sources
+        }
         # Agents of a static fleet cannot send their numbers to each other, and different numbers mean different seats.
         silent = isinstance(self.membership, StaticMembership) and bool(self.workers.file or self.workers.topic)
         seated = self.assignment == "seat" and not silent
