@@ -21,6 +21,8 @@ from tests.unit.assignors.consumer.bare_bench import (
     read,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def callbacks_of_a_subscription(bench: Bench) -> Any:
     """Assigned in any order, revoked by unsubscribe, and both again by close; a commit in on_revoke is kept."""

@@ -11,6 +11,8 @@ from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import COOPERATIVE, Bench, Case, at, attempt, check, plain, read
 
+pytestmark = pytest.mark.slow
+
 Choose = Callable[[Any, Any], Any]
 EAGER: dict[str, Any] = {}
 

@@ -19,6 +19,8 @@ from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, plain, read
 
+pytestmark = pytest.mark.slow
+
 EPOCHS: dict[str, Any] = {"api_version": (2, 1)}  # older requests carry no epoch of offsets
 BROKERS = (1, 2, 3)
 ALL = [at(0), at(1), at(2)]

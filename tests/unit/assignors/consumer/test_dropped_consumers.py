@@ -17,6 +17,8 @@ from tests.records import read
 from tests.unit.assignors.conftest import RECORDS, consumer
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_dropped_consumer_ends_its_threads_and_leaves_its_group(mock: MockCluster, protocol: str) -> None:

@@ -11,6 +11,8 @@ from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, at
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 MORE = 600
 
 

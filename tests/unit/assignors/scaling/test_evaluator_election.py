@@ -12,6 +12,8 @@ from assignors.scaling import EvaluatorElection, evaluator_election
 from producer.testing import MockCluster
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 TOPIC = "azimuth.workers"
 
 

@@ -22,6 +22,8 @@ from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.options.fetch_settings import FetchSettings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> ClaimedSettings:

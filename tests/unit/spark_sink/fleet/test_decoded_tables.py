@@ -28,6 +28,8 @@ from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.sink.quarantine.quarantine_replay import replay
 from spark_sink.sink.row_options import RowOptions
 
+pytestmark = pytest.mark.slow
+
 KINDS: dict[str, Callable[[int], bytes | None]] = {
     "good": lambda n: json.dumps({"id": n}).encode(),
     "not JSON": lambda n: b"{%d" % n,

@@ -14,6 +14,8 @@ import pytest
 from spark_sink.errors import TableError
 from tests.unit.spark_sink.sink.foreign_logs import FOREIGN, append, commit, commits, log_folder
 
+pytestmark = pytest.mark.slow
+
 READERS = {"columnMapping", "deletionVectors", "typeWidening", "v2Checkpoint", "vacuumProtocolCheck", "variantType"}
 READERS |= {"catalogManaged", "catalogOwned-preview", "timestampNtz", "typeWidening-preview", "variantType-preview"}
 READERS |= {"variantShredding-preview", "unheardOf"}

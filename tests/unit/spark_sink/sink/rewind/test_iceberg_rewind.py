@@ -24,6 +24,8 @@ from spark_sink.sink.rewind.delta_rewind import rewind
 from tests.iceberg_batches import Writer, bad_offsets, offsets
 from tests.table_kinds import ADDRESS, catalog, peer, warehouse
 
+pytestmark = pytest.mark.slow
+
 KEY = TopicPartition("t", 0)
 
 
