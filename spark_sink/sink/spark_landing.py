@@ -285,19 +285,26 @@ def _unpacked(rows: pa.Table) -> pa.Table:
 
 
 def _reason(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reason from Spark's JSON, which leaves out nulls and has binary values in Base64."""
+    """Return a reason from Spark's JSON, which has binary values in Base64.
+
+    Nulls are left out, or with `spark.sql.jsonGenerator.ignoreNullFields=false` they are null.
+    """
     headers = value.get("headers")
     return {
         **value,
-        **{name: b64decode(value[name]) for name in ("key", "value") if name in value},
+        **{name: _binary(value.get(name)) for name in ("key", "value")},
         "headers": None if headers is None else [_header(one) for one in headers],
     }
 
 
-def _header(value: Mapping[str, str] | None) -> dict[str, Any] | None:
+def _header(value: Mapping[str, str | None] | None) -> dict[str, Any] | None:
     if value is None:
         return None
-    return {"key": value.get("key"), "value": b64decode(value["value"]) if "value" in value else None}
+    return {"key": value.get("key"), "value": _binary(value.get("value"))}
+
+
+def _binary(text: str | None) -> bytes | None:
+    return None if text is None else b64decode(text)
 
 
 @contextmanager
