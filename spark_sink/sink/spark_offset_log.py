@@ -5,6 +5,7 @@ version, JSON metadata, then one offset for each source of the query (`-` if a s
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from spark_sink.lake.table_storage import filesystem, read_text
 from spark_sink.ranges.batch_offset import Offset
 
 _VERSIONS = ("v1", "v2")
+_FILE = re.compile(r"file:(?://[^/]*)?(/.*)", re.DOTALL)
 
 
 def batch_offset(checkpoint: str, batch: int, storage: Storage | None = None) -> Offset:
@@ -28,10 +30,16 @@ def batch_offset(checkpoint: str, batch: int, storage: Storage | None = None) ->
         OffsetError: the file is missing or has no offset of kafka-group.
     """
     path = f"offsets/{batch}"
-    text = read_text(filesystem(checkpoint, storage), path)
+    text = read_text(filesystem(_as_spark(checkpoint), storage), path)
     if text is None:
         raise OffsetError(f"{checkpoint}/{path}: no such file; was the checkpoint deleted while the query ran?")
     return parse_offset_log(text, f"{checkpoint}/{path}")
+
+
+def _as_spark(checkpoint: str) -> str:
+    """Return the folder that Spark means: it takes every character of a `file:` address as it is, also `%20`."""
+    found = _FILE.fullmatch(checkpoint)
+    return found[1] if found else checkpoint
 
 
 def parse_offset_log(text: str, place: str) -> Offset:

@@ -19,6 +19,17 @@ def test_the_offset_of_a_batch_is_found(tmp_path: Path) -> None:
     assert batch_offset(str(tmp_path), 7) == batch_offset(f"file://{tmp_path}", 7) == ONE
 
 
+@pytest.mark.parametrize("name", ["a%20b", "a b", "a#b?c", "ünï"])
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_the_folder_of_the_checkpoint_is_the_one_of_spark(tmp_path: Path, name: str, scheme: str) -> None:
+    """Spark decodes nothing in an address; the folder of the decoded name may be the checkpoint of another query."""
+    for folder in ("a b", "a", name):
+        (tmp_path / folder / "offsets").mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "offsets" / "7").write_text(f"v1\n{META}\n{Offset().json()}")
+    (tmp_path / name / "offsets" / "7").write_text(f"v1\n{META}\n{ONE.json()}")
+    assert batch_offset(f"{scheme}{tmp_path}/{name}", 7) == ONE
+
+
 def test_several_sources_are_joined_and_strangers_passed_over() -> None:
     """A union of two readers, with a source of another kind and one without an offset yet."""
     two = Offset.of([Range("u", 1, 0, 5)])
