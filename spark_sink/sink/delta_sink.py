@@ -12,6 +12,7 @@ stream has its ranges in its options (`range_write`).
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -40,7 +41,7 @@ from spark_sink.sink.foreach_batch_write import BatchWrite, run_of_write
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.range_write import RangeWrite, added, fingerprints, ranges_of_write
 from spark_sink.sink.rows_by_table import Sorting
-from spark_sink.sink.sink_options import DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
+from spark_sink.sink.sink_options import BATCH_RUN, DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
 from spark_sink.sink.spark_offset_log import batch_offset
 
 NO_BATCH = -1
@@ -122,7 +123,9 @@ def batch_writer(name: str, given: Mapping[str, str], schema: StructType, *, ove
     """
     number = batch_number(given)
     if number is not None:
-        return BatchWriter(stream_writer(name, given, schema, overwrite=overwrite), number)
+        writer = stream_writer(name, given, schema, overwrite=overwrite)
+        run = next((value for one, value in given.items() if one.lower() == BATCH_RUN.lower()), None)
+        return BatchWriter(writer, number) if run is None else BatchWriter(writer, number, partial(str, run))
     offset = ranges_of_write(given)
     if offset is not None and any(one.lower() == "checkpointlocation" for one in given):
         raise OptionError(
