@@ -21,11 +21,9 @@ from pyspark.sql.datasource import (
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_sink.errors import OptionError, TableError
-from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.direct_landing import (
@@ -38,6 +36,7 @@ from spark_sink.sink.direct_landing import (
     table_schema,
 )
 from spark_sink.sink.foreach_batch_write import BatchWrite, run_of_write
+from spark_sink.sink.query_columns import query_columns
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.range_write import RangeWrite, added, fingerprints, ranges_of_write
 from spark_sink.sink.rows_by_table import Sorting
@@ -106,7 +105,7 @@ def stream_writer(
         raise OptionError(f"{options.routes.default}: its format is not that of {name}; use the other sink")
     if is_direct(schema.names):
         return DirectWriter(options, table_schema(given))
-    return SinkWriter(options, normal_schema(to_arrow_schema(schema, timezone="UTC")))
+    return SinkWriter(options, query_columns(schema))
 
 
 def batch_writer(name: str, given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceArrowWriter:
