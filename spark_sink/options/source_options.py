@@ -15,13 +15,18 @@ from spark_sink.options.texts import MOST_MS, choice, flag, fraction, json_value
 from spark_sink.options.value_format import FORMATS, REGISTRY, ValueFormat, value_format
 
 _KAFKA = "kafka."
-# Properties that this source sets itself, with the alternative for the message.
+# Properties that this source sets itself, and options of Spark's own source, with the alternative for the message.
 _REFUSED = {
+    "assign": "the group assigns the partitions; use subscribe or subscribePattern",
+    "fetchoffset.numretries": "the Kafka client repeats its requests itself",
+    "fetchoffset.retryintervalms": "the Kafka client repeats its requests itself",
+    "groupidprefix": "use kafka.group.id, the whole name of the group",
     "kafka.auto.offset.reset": "use startingOffsets",
     "kafka.enable.auto.commit": "offsets are committed by the source",
     "kafka.key.deserializer": "keys are always binary",
     "kafka.value.deserializer": "use valueFormat",
     "kafka.interceptor.classes": "there are none in Python",
+    "maxrecordsperpartition": "use minPartitions for more tasks, or maxOffsetsPerTrigger for smaller batches",
 }
 _KNOWN = frozenset(
     {

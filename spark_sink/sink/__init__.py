@@ -8,6 +8,7 @@
 * `rows_by_table`: sorts the rows of a task by table, and separates bad rows; `rows_by_topic`: groups rows by topic.
 * `newer_schema`: whether rows of a newer schema may be written.
 * `direct_landing`: files written by the reading tasks.
+* `query_columns`: the columns of a query, as Arrow has them.
 * `query_tables`: the tables of one query, each with its quarantine.
 * `spark_offset_log`: the ranges of a batch, from Spark's offset log.
 * `spark_landing`: files written by Spark's own Parquet writer, in `foreachBatch`.

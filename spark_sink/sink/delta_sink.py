@@ -12,6 +12,7 @@ stream has its ranges in its options (`range_write`).
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -20,11 +21,9 @@ from pyspark.sql.datasource import (
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_sink.errors import OptionError, TableError
-from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.direct_landing import (
@@ -37,10 +36,11 @@ from spark_sink.sink.direct_landing import (
     table_schema,
 )
 from spark_sink.sink.foreach_batch_write import BatchWrite, run_of_write
+from spark_sink.sink.query_columns import query_columns
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.range_write import RangeWrite, added, fingerprints, ranges_of_write
 from spark_sink.sink.rows_by_table import Sorting
-from spark_sink.sink.sink_options import DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
+from spark_sink.sink.sink_options import BATCH_RUN, DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
 from spark_sink.sink.spark_offset_log import batch_offset
 
 NO_BATCH = -1
@@ -105,7 +105,7 @@ def stream_writer(
         raise OptionError(f"{options.routes.default}: its format is not that of {name}; use the other sink")
     if is_direct(schema.names):
         return DirectWriter(options, table_schema(given))
-    return SinkWriter(options, normal_schema(to_arrow_schema(schema, timezone="UTC")))
+    return SinkWriter(options, query_columns(schema))
 
 
 def batch_writer(name: str, given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceArrowWriter:
@@ -122,7 +122,9 @@ def batch_writer(name: str, given: Mapping[str, str], schema: StructType, *, ove
     """
     number = batch_number(given)
     if number is not None:
-        return BatchWriter(stream_writer(name, given, schema, overwrite=overwrite), number)
+        writer = stream_writer(name, given, schema, overwrite=overwrite)
+        run = next((value for one, value in given.items() if one.lower() == BATCH_RUN.lower()), None)
+        return BatchWriter(writer, number) if run is None else BatchWriter(writer, number, partial(str, run))
     offset = ranges_of_write(given)
     if offset is not None and any(one.lower() == "checkpointlocation" for one in given):
         raise OptionError(

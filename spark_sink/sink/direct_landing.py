@@ -14,16 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_sink.errors import OptionError, SchemaError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema, schema_without
 from spark_sink.lake.file_descriptions import describe_file, parse_file
-from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.options.source_options import left_out
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink.query_columns import query_columns
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 
@@ -59,7 +58,7 @@ def table_schema(options: Mapping[str, str]) -> pa.Schema:
         schema = StructType.fromJson(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
         raise OptionError(f"option 'columns': {text[:200]!r} is not a schema of Spark's in JSON") from error
-    return normal_schema(to_arrow_schema(schema, timezone="UTC"))
+    return query_columns(schema)
 
 
 def run_of_task() -> str:

@@ -133,7 +133,7 @@ def run_of_write(runs: set[str], batch: int) -> str:
         raise TableError(
             f"batch {batch}: the tasks of this write do not know the run of the query, so a second write would look "
             "like a replay; nothing was written. Write in the thread in which Spark calls the function, or in a "
-            "pyspark.InheritableThread, and set no job group there"
+            "pyspark.InheritableThread, and set no job group there; with Spark Connect use spark_sink.SparkLanding"
         )
     return run
 

@@ -40,6 +40,7 @@ class Tables:
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
+        self._last: tuple[int, Offset] | None = None  # the newest batch of this process
         self._tables: dict[str, _QueryTable] = {}
         # Of tables of other routes, each read once: many new topics may have the same one.
         self._positions = cache(partial(positions, group=options.group, storage_options=options.storage))
@@ -79,6 +80,8 @@ class Tables:
         )
         topics_by_table = self._options.routes.by_table({one.topic for one in offset})
         _refuse_strayed(files, topics_by_table.keys())
+        self._refuse_held_back(offset, files, number)
+        self._last = number, offset
         self._check_default(batch)
         parts: list[tuple[_QueryTable, Batch]] = []
         for address, topics in topics_by_table.items():
@@ -104,6 +107,26 @@ class Tables:
         if address not in self._tables:
             self._tables[address] = _QueryTable(address, self._options, self._positions)
         return self._tables[address]
+
+    def _refuse_held_back(self, offset: Offset, files: Files, number: int) -> None:
+        """Refuse rows of a batch without new records: its query has held them back from an earlier batch.
+
+        Spark runs such a batch for queries with state, and its offsets are those of the batch before. The positions of
+        the tables are past these rows, so they would look like a replay.
+        """
+        rows = sum(file.rows for found in files.values() for file in found)
+        if not rows or number < 1:
+            return
+        with contextlib.suppress(OffsetError):
+            known, before = self._last or (-1, Offset())
+            if known != number - 1:
+                before = batch_offset(self._options.checkpoint, number - 1, self._options.storage)
+            if before == offset:
+                raise TableError(
+                    f"batch {number} has no new records, so its {rows} rows are of earlier batches, whose offsets the "
+                    "tables count as written; nothing was written. A query must pass each row on in the batch that "
+                    "read it: windows, joins of streams and other operations that hold rows back do not fit this sink"
+                )
 
     def _check_default(self, batch: Batch) -> None:
         """Check the default table: the first batch creates it even without a partition; if missing, it was deleted."""

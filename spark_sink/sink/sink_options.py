@@ -27,6 +27,7 @@ _KNOWN = frozenset(
     {
         "agent",
         "batchid",
+        "batchrun",
         "checkpointlocation",
         "columns",
         "compactevery",
@@ -45,6 +46,7 @@ _KNOWN = frozenset(
 _BY_SPARK = frozenset({"queryname"})  # of a query with a name
 _PREFIXES = ("kafka.", "storage.", REGISTRY, _PROPERTY, CATALOG)
 DELTA_FORMAT, ICEBERG_FORMAT = "delta", "iceberg"
+BATCH_RUN = "batchRun"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

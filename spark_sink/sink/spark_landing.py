@@ -15,6 +15,7 @@ import uuid
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ from spark_sink.lake.table_formats import open_landing
 from spark_sink.lake.table_storage import folders_in
 from spark_sink.sink.delta_sink import BatchWriter, DeltaExactlyOnceSink, Landed, SinkWriter, stream_writer
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
-from spark_sink.sink.sink_options import ICEBERG_FORMAT, SinkOptions
+from spark_sink.sink.sink_options import BATCH_RUN, ICEBERG_FORMAT, SinkOptions
 from spark_sink.sink.spark_written_files import adopt, described, last_write, local_root, parquet_files, remove, rows_in
 
 if TYPE_CHECKING:
@@ -125,7 +126,10 @@ class SparkLanding:
         if reason is not None:
             self._say(reason)
             rows.sparkSession.dataSource.register(_SINKS[self._format])
-            rows.write.format(self._format).options(**self._options, batchId=batch).mode("append").save()
+            options = dict(self._options)
+            if not isinstance(rows, ClassicDataFrame):
+                options[BATCH_RUN] = _run_of_process()  # the tasks of Spark Connect do not know the run
+            rows.write.format(self._format).options(**options, batchId=batch).mode("append").save()
 
     def _why_not(self, rows: "DataFrame") -> str | None:
         """Return why Spark cannot write the files, as far as options and columns show it."""
@@ -221,6 +225,12 @@ class SparkLanding:
             _log.warning("Spark cannot write the files of %s: %s; Python does", self._parsed.routes.default, reason)
 
 
+@cache
+def _run_of_process() -> str:
+    """Return an id of this process: Spark Connect calls the function in a process that it starts for one run."""
+    return str(uuid.uuid4())
+
+
 def _other_rows(address: str, root: str, batch: int, written: int, present: int) -> str:
     """Return the sentence of a batch whose files have more or fewer rows than Spark has written."""
     if present > written:
@@ -285,19 +295,26 @@ def _unpacked(rows: pa.Table) -> pa.Table:
 
 
 def _reason(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reason from Spark's JSON, which leaves out nulls and has binary values in Base64."""
+    """Return a reason from Spark's JSON, which has binary values in Base64.
+
+    Nulls are left out, or with `spark.sql.jsonGenerator.ignoreNullFields=false` they are null.
+    """
     headers = value.get("headers")
     return {
         **value,
-        **{name: b64decode(value[name]) for name in ("key", "value") if name in value},
+        **{name: _binary(value.get(name)) for name in ("key", "value")},
         "headers": None if headers is None else [_header(one) for one in headers],
     }
 
 
-def _header(value: Mapping[str, str] | None) -> dict[str, Any] | None:
+def _header(value: Mapping[str, str | None] | None) -> dict[str, Any] | None:
     if value is None:
         return None
-    return {"key": value.get("key"), "value": b64decode(value["value"]) if "value" in value else None}
+    return {"key": value.get("key"), "value": _binary(value.get("value"))}
+
+
+def _binary(text: str | None) -> bytes | None:
+    return None if text is None else b64decode(text)
 
 
 @contextmanager

@@ -5,7 +5,9 @@ version, JSON metadata, then one offset for each source of the query (`-` if a s
 """
 
 import json
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from spark_sink.errors import OffsetError
@@ -14,6 +16,7 @@ from spark_sink.lake.table_storage import filesystem, read_text
 from spark_sink.ranges.batch_offset import Offset
 
 _VERSIONS = ("v1", "v2")
+_FILE = re.compile(r"file:(?://[^/]*)?(/.*)", re.DOTALL)
 
 
 def batch_offset(checkpoint: str, batch: int, storage: Storage | None = None) -> Offset:
@@ -28,10 +31,16 @@ def batch_offset(checkpoint: str, batch: int, storage: Storage | None = None) ->
         OffsetError: the file is missing or has no offset of kafka-group.
     """
     path = f"offsets/{batch}"
-    text = read_text(filesystem(checkpoint, storage), path)
+    text = read_text(filesystem(_as_spark(checkpoint), storage), path)
     if text is None:
         raise OffsetError(f"{checkpoint}/{path}: no such file; was the checkpoint deleted while the query ran?")
     return parse_offset_log(text, f"{checkpoint}/{path}")
+
+
+def _as_spark(checkpoint: str) -> str:
+    """Return the folder that Spark means: it takes every character of a `file:` address as it is, also `%20`."""
+    found = _FILE.fullmatch(checkpoint)
+    return found[1] if found else checkpoint
 
 
 def parse_offset_log(text: str, place: str) -> Offset:
@@ -42,7 +51,7 @@ def parse_offset_log(text: str, place: str) -> Offset:
         place: path of the file, for messages.
 
     Raises:
-        OffsetError: there is no offset, or two sources read the same partition.
+        OffsetError: there is no offset, or two sources read the same topic.
     """
     version, *lines = text.splitlines() or [""]
     if version not in _VERSIONS:
@@ -50,8 +59,24 @@ def parse_offset_log(text: str, place: str) -> Offset:
     found = [Offset.parse(value) for value in _values(lines[1:])]
     if not found:
         raise OffsetError(f"{place}: no source of this query is kafka-group, so the offsets of a batch are unknown")
+    _refuse_shared(found, place)
     identities = {topic: one for offset in found for topic, one in offset.identities.items()}
     return Offset.of((one for offset in found for one in offset), identities)
+
+
+def _refuse_shared(offsets: Iterable[Offset], place: str) -> None:
+    """Refuse two sources that read one topic: as members of a group they share its partitions.
+
+    A query that loads a topic twice, and passes one half of the records on from each, would lose half of both.
+    """
+    counted = Counter(topic for offset in offsets for topic in {one.topic for one in offset})
+    for topic, sources in counted.most_common(1):
+        if sources > 1:
+            raise OffsetError(
+                f"{place}: {sources} sources of this query read the topic {topic!r}. A group gives each partition to "
+                "one of them, so its records would take only one of the ways; nothing was written. Use the stream "
+                "once: in foreachBatch the rows of a batch can take both"
+            )
 
 
 def _values(lines: list[str]) -> Iterator[dict[str, Any]]:

@@ -62,6 +62,8 @@ class StartingPositions:
                     "the table from the beginning, take a new group and checkpoint",
                     partitions=len(committed),
                 )
+        if self._first and not (known or table or previous.ends):
+            self._refuse_absent()
         unknown = gained - known.keys()
         others = self._of_a_group_that_begins() if self._first and not (known or table or previous.ends) else None
         self._first = False
@@ -82,6 +84,20 @@ class StartingPositions:
             table = self._table(keys)
             found |= {key: table[key] for key in keys if key in table}
         return found
+
+    def _refuse_absent(self) -> None:
+        """Refuse options that name a partition which is not subscribed, if the group reads for the first time.
+
+        Else a mistyped name would have no effect. Later the options have no effect, so what they name may be gone.
+        """
+        if not self._rule.named:
+            return
+        subscribed = self._group.subscribed()
+        absent = sorted(self._rule.named - subscribed)
+        if absent and not self._group.committed(subscribed):
+            raise OptionError(
+                f"the options starting... name {absent[0].topic}/{absent[0].partition}, which is not read"
+            )
 
     def _of_a_group_that_begins(self) -> set[TopicPartition] | None:
         """Return the subscribed partitions if no member of this group has begun to read, else None.

@@ -17,7 +17,9 @@ from tests.integration.spark_sink.conftest import MakeTopic
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-README = Path(__file__).parents[3] / "README.md"
+DOCS = Path(__file__).parents[3]
+README = DOCS / "README.md"
+LANDING = DOCS / "docs" / "how-to" / "lake.md"
 
 
 def _iceberg(root: Path) -> dict[str, str]:
@@ -42,9 +44,7 @@ def test_the_snippet_of_the_readme_runs_through_spark_connect(
     for number in range(10):
         producer.produce(name, value=str(number), partition=number % 2)
     producer.flush()
-    snippet = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)[
-        3
-    ]
+    snippet = _snippets(README)[3]
     changed = {
         "SparkSession.builder.getOrCreate()": 'SparkSession.builder.remote("local[2]").getOrCreate()',
         "localhost:9092": cluster.bootstrap_servers,
@@ -53,13 +53,45 @@ def test_the_snippet_of_the_readme_runs_through_spark_connect(
         "/tmp/azimuth": str(tmp_path),  # noqa: S108 -- the README's
         **(_iceberg(tmp_path) if kind == "iceberg" else {}),
     }
+    _run(snippet, changed, tmp_path)
+    assert sorted(_keys(tmp_path, kind)) == [(n, at) for n in range(2) for at in range(5)]
+
+
+def test_spark_landing_runs_through_spark_connect(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path
+) -> None:
+    """The server calls the function in another process; its write has no job group of the query."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio, grpcio-status and googleapis-common-protos")
+    pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status")
+    name = topic("delays", partitions=2)
+    for number in range(10):
+        producer.produce(name, value=f'{{"tail": "N1", "delay": {number}}}', partition=number % 2)
+    producer.flush()
+    (snippet,) = (one for one in _snippets(LANDING) if "SparkLanding(" in one)
+    changed = {
+        "SparkSession.builder.getOrCreate()": 'SparkSession.builder.remote("local[2]").getOrCreate()',
+        "localhost:9092": cluster.bootstrap_servers,
+        "flights.JFK-LAX": name,
+        '"kafka.group.id": "howto-delays"': f'"kafka.group.id": "{name}"',
+        "/tmp/azimuth/howto-delays": f"{tmp_path}/flights",  # noqa: S108 -- the page's
+    }
+    _run(snippet, changed, tmp_path)
+    assert sorted(_keys(tmp_path, "delta")) == [(n, at) for n in range(2) for at in range(5)]
+
+
+def _snippets(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def _run(snippet: str, changed: dict[str, str], folder: Path) -> None:
+    """Run a snippet with some changes, and check that its session is one of Spark Connect."""
     for old, new in changed.items():
         assert old in snippet
         snippet = snippet.replace(old, new)
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
         [sys.executable, "-c", f"{snippet}\nprint(type(spark).__module__)"],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
@@ -68,7 +100,6 @@ def test_the_snippet_of_the_readme_runs_through_spark_connect(
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "pyspark.sql.connect.session" in done.stdout
-    assert sorted(_keys(tmp_path, kind)) == [(n, at) for n in range(2) for at in range(5)]
 
 
 def _keys(root: Path, kind: str) -> Iterator[tuple[int, int]]:

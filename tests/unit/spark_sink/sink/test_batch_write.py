@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, positions
@@ -16,7 +17,7 @@ from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.delta_sink import BatchWriter, SinkWriter
+from spark_sink.sink.delta_sink import BatchWriter, SinkWriter, batch_writer
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.sink_options import SinkOptions
 from tests.table_kinds import Place
@@ -176,6 +177,28 @@ def test_a_write_that_does_not_know_its_run_is_refused(tmp_path: Path, run: str)
     """Without the run, a second write and a replay look the same."""
     with pytest.raises(TableError, match=r"nothing was written. Write in the thread in which Spark calls the function"):
         Query(tmp_path, "delta", run=run).write("x", 0, range(3), (0, 3))
+
+
+def test_a_run_that_the_options_give_counts_in_place_of_the_job_group(tmp_path: Path) -> None:
+    """The tasks of Spark Connect do not know the run; `SparkLanding` does."""
+    query = Query(tmp_path, "delta")
+    query.write("x", 0, range(2), (0, 2))
+    (tmp_path / query.checkpoint / "offsets" / "1").write_text(f"v1\n{{}}\n{Offset.of([Range('t', 0, 2, 6)]).json()}\n")
+    given = {"path": query.address("x"), "kafka.group.id": "g", "checkpointLocation": str(tmp_path / query.checkpoint)}
+    columns = from_arrow_schema(SCHEMA)
+
+    def write(run: str, offsets: Iterable[int]) -> None:
+        options = {**given, "batchId": "1", "batchRun": run}
+        writer = batch_writer("delta-exactly-once", options, columns, overwrite=False)
+        rows = [{"topic": "t", "partition": 0, "offset": one, "value": b"v"} for one in offsets]
+        writer.commit([writer.write(iter([pa.RecordBatch.from_pylist(rows, schema=SCHEMA)]))])
+
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+    write(first, range(2, 6))
+    write(second, range(2, 6))
+    assert query.offsets("x") == list(range(6))
+    with pytest.raises(TableError, match="already written a part of batch 1"):
+        write(second, range(2, 6))
 
 
 @pytest.mark.parametrize("sink", [DeltaExactlyOnceSink, IcebergExactlyOnceSink], ids=KINDS)

@@ -117,6 +117,24 @@ def test_bad_rows_far_apart_leave_no_hole_in_the_quarantine(tmp_path: Path) -> N
     assert verify(str(tmp_path / "table")).ok
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_rows_of_a_batch_without_new_records_are_refused(tmp_path: Path, *, restarted: bool) -> None:
+    """A window ends, and a query with state passes its rows on; they would be left out as a replay."""
+    options, tables = _options(tmp_path), Tables(_options(tmp_path))
+    log = tmp_path / "checkpoint" / "offsets"
+    log.mkdir(parents=True)
+    for number in (0, 1):
+        (log / str(number)).write_text(f"v1\n{{}}\n{Offset.of([Range('t', 0, 0, 5)]).json()}\n")
+    _land(options, tables, 0, _batch("t", range(3)), end=5)
+    tables.commit(Offset.of([Range("t", 0, 0, 5)]), {}, normal_schema(SCHEMA), 1)
+    if restarted:
+        tables = Tables(options)
+    with pytest.raises(TableError, match=r"batch 1 has no new records, so its 2 rows are of earlier batches"):
+        _land(options, tables, 1, _batch("t", [0, 4]), end=5)
+    _land(options, Tables(options), 0, _batch("t", range(3)), end=5)
+    assert DeltaTable(str(tmp_path / "table")).to_pyarrow_table().num_rows == 3
+
+
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_topics_go_to_their_tables(tmp_path: Path, form: str) -> None:
     """Each table has the positions of its topics; together they are the positions for the source."""

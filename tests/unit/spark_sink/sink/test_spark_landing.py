@@ -34,13 +34,13 @@ def test_a_mistake_is_refused_before_the_query_starts(name: str, more: dict[str,
         SparkLanding(name, {**GOOD, **more})
 
 
-def as_spark(value: Any) -> Any:
-    """A value as Spark's `to_json` writes it: binary values in Base64, and nothing for null."""
+def as_spark(value: Any, *, nulls: bool) -> Any:
+    """A value as Spark's `to_json` writes it: binary values in Base64, and fields that are null only if asked for."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, dict):
-        return {name: as_spark(one) for name, one in value.items() if one is not None}
-    return [as_spark(one) for one in value] if isinstance(value, list) else value
+        return {name: as_spark(one, nulls=nulls) for name, one in value.items() if nulls or one is not None}
+    return [as_spark(one, nulls=nulls) for one in value] if isinstance(value, list) else value
 
 
 BYTES = st.one_of(st.none(), st.binary(max_size=5))
@@ -57,11 +57,11 @@ REASONS = st.fixed_dictionaries(
 )
 
 
-@given(reasons=st.lists(REASONS, min_size=1, max_size=5))
-def test_bad_rows_come_back_from_json_as_they_were(reasons: list[dict[str, Any]]) -> None:
-    """The topic and each part of the reason, null or empty."""
+@given(reasons=st.lists(REASONS, min_size=1, max_size=5), nulls=st.booleans())
+def test_bad_rows_come_back_from_json_as_they_were(reasons: list[dict[str, Any]], nulls: bool) -> None:  # noqa: FBT001 -- an example
+    """The topic and each part of the reason, null or empty, whether or not the session's JSON has nulls."""
     numbers = range(len(reasons))
-    packed = [json.dumps({"topic": f"t{n}", COLUMN: as_spark(reasons[n])}) for n in numbers]
+    packed = [json.dumps({"topic": f"t{n}", COLUMN: as_spark(reasons[n], nulls=nulls)}) for n in numbers]
     offsets = {"partition": pa.array([0] * len(reasons), pa.int32()), "offset": pa.array(numbers, pa.int64())}
     found = _unpacked(pa.table({"topic": packed, **offsets}))
     direct = pa.table({"topic": [f"t{n}" for n in numbers], **offsets, COLUMN: pa.array(reasons, REASON)})

@@ -1,5 +1,7 @@
 """Where a partition's reading starts."""
 
+from typing import Any
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -100,6 +102,20 @@ def test_starting_offsets_by_partition(group: Group) -> None:
     group.give(A0, A1, B0)
     reader = feed(group, startingOffsets='{"a": {"0": 7, "1": -2}, "b": {"0": -1}}')
     assert ranges(reader.next_offset(Offset(), None)) == {A0: (7, 10), A1: (2, 10), B0: (10, 10)}
+
+
+@pytest.mark.parametrize("option", ["startingOffsets", "startingOffsetsByTimestamp"])
+@pytest.mark.parametrize("named", ["c/0", "a/7"])
+def test_a_start_of_a_partition_that_is_not_read_is_refused_when_the_group_begins(
+    group: Group, option: str, named: str
+) -> None:
+    """A mistyped name would have no effect; in a group that has begun, the topic may have been left out since."""
+    topic, partition = named.split("/")
+    options: dict[str, Any] = {option: f'{{"{topic}": {{"{partition}": 5}}}}'}
+    with pytest.raises(OptionError, match=f"starting.* name {named}, which is not read"):
+        feed(group, **options).next_offset(Offset(), None)
+    group.offsets = {A0: 4}
+    assert ranges(feed(group, **options).next_offset(Offset(), None)) == {A0: (4, 10), A1: (0, 10)}
 
 
 def test_starting_at_a_time(group: Group) -> None:

@@ -368,7 +368,9 @@ def test_a_file_whose_path_has_values_of_columns_is_refused(tmp_path: Path) -> N
         table.swap(newest(table), _change(5, file))
 
 
-@pytest.mark.parametrize("kind", [pa.uint32(), pa.int8(), pa.duration("s"), pa.list_(pa.uint64())], ids=str)
+@pytest.mark.parametrize(
+    "kind", [pa.uint32(), pa.int8(), pa.duration("s"), pa.time64("ns"), pa.list_(pa.uint64())], ids=str
+)
 def test_a_type_that_iceberg_does_not_have_is_refused(tmp_path: Path, kind: pa.DataType) -> None:
     """It would be read back as another type."""
     with pytest.raises(SchemaError, match="which Iceberg does not have"):

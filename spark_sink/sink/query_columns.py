@@ -1,0 +1,47 @@
+"""The columns of a query, as Arrow has them."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from spark_sink.errors import SchemaError
+from spark_sink.lake.parquet_landing import normal_schema
+
+
+def query_columns(schema: StructType) -> pa.Schema:
+    """Return the columns of a query's rows in the form of a table.
+
+    Raises:
+        SchemaError: a column that identifies the record is missing, or a column has a type that no file can have.
+    """
+    return normal_schema(pa.schema([_arrow_field(one) for one in schema]))
+
+
+def _arrow_field(column: StructField) -> pa.Field:
+    try:
+        if not any(isinstance(one, StructType) and not one.fields for one in _types(column.dataType)):
+            return to_arrow_schema(StructType([column]), timezone="UTC").field(0)
+        reason = "a struct without fields"
+    except (PySparkException, ValueError) as error:  # void in an array or in a map, or an interval
+        reason = str(error)
+    raise SchemaError(
+        f"column {column.name!r} is {column.dataType.simpleString()}, which the files of a table cannot have "
+        f"({reason}); cast it"
+    )
+
+
+def _types(kind: DataType) -> Iterator[DataType]:
+    """Yield a type and the types inside it."""
+    yield kind
+    inner: list[DataType] = []
+    if isinstance(kind, StructType):
+        inner = [one.dataType for one in kind]
+    elif isinstance(kind, ArrayType):
+        inner = [kind.elementType]
+    elif isinstance(kind, MapType):
+        inner = [kind.keyType, kind.valueType]
+    for one in inner:
+        yield from _types(one)
