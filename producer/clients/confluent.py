@@ -164,7 +164,7 @@ class AZAwareProducer(Producer):
         parts = self._kafka_azimuth
         partition = int(index(partition))  # as in `produce_uncommon`
         theirs = on_delivery if callback is None else callback
-        if not are_valid(messages):
+        if not messages or not are_valid(messages):
             return super().produce_batch(topic, messages, partition, theirs)
         forget_errors(messages)
         if partition != -1:
