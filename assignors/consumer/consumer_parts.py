@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import Message
-from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 
 from assignors.consumer import split_configuration
 from assignors.consumer.cancelled_reads import AwaitedTake
@@ -43,6 +43,9 @@ class ConsumerParts:
         assignors: as for `GroupConsumer`.
         member: as for `GroupConsumer`.
 
+    Attributes:
+        is_eager: whether the assignors are eager, of a member in the classic protocol.
+
     Raises:
         ConsumerError, KafkaException, TypeError, ValueError: as `GroupConsumer`.
     """
@@ -58,6 +61,7 @@ class ConsumerParts:
         "config",
         "fetching",
         "gate",
+        "is_eager",
         "membership",
         "program",
         "progress",
@@ -87,9 +91,12 @@ class ConsumerParts:
         topic_errors = TopicErrors(self.ahead.interrupt)
         self._commit_timeout = CommitTimeout()
         self.commits = CommitQueue(self.config.on_commit, self._commit_timeout, self.ahead.interrupt, kafka_partitions)
+        chosen = assignors_with_rack(assignors, self.config.member.get("client_rack"))
+        eager = any(RebalanceProtocol.EAGER in one.supported_protocols() for one in chosen)
+        self.is_eager = eager and self.config.broker_assigned is None
         self.membership = Membership(
             self.config,
-            assignors=assignors_with_rack(assignors, self.config.member.get("client_rack")),
+            assignors=chosen,
             fetching=self.fetching,
             progress=self.progress,
             commits=self.commits,

@@ -12,7 +12,6 @@ from assignors.consumer.consumed_offsets import checked, kafka_partitions, key_o
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.consumer_parts import ConsumerParts
 from assignors.consumer.on_assign_choice import begins_of
-from assignors.member.broker_assigned_member import BrokerAssignedMember
 from assignors.planner.topics_and_members import TopicPartition
 
 
@@ -127,8 +126,8 @@ class PartitionCalls:
                 choice.drop(chosen)
             assigned = parts.fetching.partitions
             for topic, partition in keys - chosen - assigned:
-                by_broker = isinstance(parts.membership.member, BrokerAssignedMember)
-                wrong = not assigned or parts.membership.by_hand or choice is not None or by_broker
+                # An eager consumer of librdkafka refuses the whole call, but takes it without a subscription.
+                wrong = not assigned or parts.membership.by_hand or choice is not None or not parts.is_eager
                 code = KafkaError._INVALID_ARG if wrong else KafkaError._STATE  # noqa: SLF001 -- librdkafka's own codes
                 raise ConsumerError(f"{topic!r} partition {partition} is not assigned", code)
             if not parts.membership.giving_up:

@@ -122,9 +122,8 @@ class AZAwareProducer(Producer):
             config=config,
             options=options,
         )
-        # A subclass may have a `__setattr__` for its own attributes.
-        object.__setattr__(self, "_kafka_azimuth", parts)
-        object.__setattr__(self, "_kafka_azimuth_destinations", parts.topics_in_use.destinations)
+        if not hasattr(self, "_kafka_azimuth"):  # the base class refuses a second call: the open client keeps its parts
+            _take(self, parts)
         extended = parts.reports.with_default(config if logger is None else {**config, "logger": logger})
         final = parts.statistics.with_callbacks(extended)
         if parts.counts_inside:
@@ -132,6 +131,7 @@ class AZAwareProducer(Producer):
             parts.deliveries.making(super().__init__, final)
         else:
             super().__init__(final)
+        _take(self, parts)
         # A callback gets a report of each record.
         if "on_delivery" not in extended and _LAYOUT_IS_KNOWN:
             parts.direct.start()
@@ -164,7 +164,7 @@ class AZAwareProducer(Producer):
         parts = self._kafka_azimuth
         partition = int(index(partition))  # as in `produce_uncommon`
         theirs = on_delivery if callback is None else callback
-        if not are_valid(messages):
+        if not messages or not are_valid(messages):
             return super().produce_batch(topic, messages, partition, theirs)
         forget_errors(messages)
         if partition != -1:
@@ -215,6 +215,12 @@ class AZAwareProducer(Producer):
         self._kafka_azimuth.watcher.close()
         self._kafka_azimuth.direct.close()
         return super().__exit__(*exception)
+
+
+def _take(producer: AZAwareProducer, parts: ProducerParts) -> None:
+    """Set the parts of a producer. A subclass may have a `__setattr__` for its own attributes."""
+    object.__setattr__(producer, "_kafka_azimuth", parts)
+    object.__setattr__(producer, "_kafka_azimuth_destinations", parts.topics_in_use.destinations)
 
 
 def _client_of(owner: "weakref.ref[AZAwareProducer]") -> Callable[[], Lister | None]:

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from assignors import GroupConsumer
 from producer.testing import MockCluster
-from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, plain
+from tests.unit.assignors.consumer.bare_bench import COOPERATIVE, SHORT, Bench, Case, at, attempt, check, plain
 
 
 def calls(name: str, *arguments: Any, **named: Any) -> Case:
@@ -241,7 +241,19 @@ def errors_of_partitions_that_are_not_assigned(bench: Bench) -> Any:
     ]
 
 
+def a_cooperative_member_gives_up_what_it_does_not_read(bench: Bench) -> Any:
+    """A partition of another topic, and one that was given up before."""
+    settings: dict[str, Any] = {**SHORT, **COOPERATIVE}
+    one, _ = bench.joined(**settings)
+    one.incremental_unassign([at(0)])
+    others = [TopicPartition("u", 0), at(9), at(0)]
+    found = [attempt(partial(one.incremental_unassign, [other])) for other in others]
+    one.incremental_assign([at(0)])  # else the bare client cannot leave its group
+    return found
+
+
 CASES |= {
+    "a cooperative member gives up what it does not read": a_cooperative_member_gives_up_what_it_does_not_read,
     "every call after close": every_call_after_close,
     "a commit outside of a group": a_commit_outside_of_a_group,
     "a joined consumer answers": a_joined_consumer_answers,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 
 from producer import AZAwareProducer
 from producer.testing import MockCluster
@@ -120,4 +121,32 @@ def test_records_before_the_first_leaders_count_for_their_zone(
     wait_until(lambda: TOPIC in producer._kafka_azimuth.topics_in_use.partitioners)
     zones = {zone: count.records for zone, count in producer.traffic().zones.items() if count.records}
     assert zones == ({"unknown": 31} if asked else {"az-a": 10, "az-b": 11, "az-c": 10})
+    producer.close()
+
+
+def test_a_refused_second_constructor_changes_no_count(mock: MockCluster) -> None:
+    """As in the base class, the open client goes on; its counts never fall."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock))
+    for expected in (1, 2):
+        producer.produce(TOPIC, b"v")
+        assert producer.flush(10) == 0
+        with pytest.raises(RuntimeError, match="already"):
+            producer.__init__(config(mock))  # type: ignore[misc]  # a call that programs should not make
+        assert producer.traffic().local.records == expected
+    producer.close()
+
+
+def test_a_constructor_may_be_called_again_after_it_failed(mock: MockCluster) -> None:
+    """As that of the base class, which has no client then."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer.__new__(AZAwareProducer)
+    with pytest.raises(KafkaException):
+        producer.__init__(config(mock, nosuch=1))  # type: ignore[misc]
+    with pytest.raises(RuntimeError):
+        producer.produce(TOPIC, b"v")
+    producer.__init__(config(mock))  # type: ignore[misc]
+    producer.produce(TOPIC, b"v")
+    assert producer.flush(10) == 0
+    assert producer.traffic().local.records == 1
     producer.close()

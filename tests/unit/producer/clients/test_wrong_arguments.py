@@ -142,6 +142,18 @@ def test_an_integer_of_another_library_names_no_partition_either(mock: MockClust
     producer.close()
 
 
+@pytest.mark.parametrize("topic", [None, 5, b"t", "a\0b", "\ud800"], ids=repr)
+def test_an_empty_batch_is_refused_as_by_the_bare_client(mock: MockCluster, topic: Any) -> None:
+    """A wrong name of a topic is found on the first call, not on the first one with messages."""
+    bare, ours = Producer(config(mock)), AZAwareProducer(config(mock))
+    with pytest.raises((TypeError, ValueError)) as refused:
+        bare.produce_batch(topic, [])
+    with pytest.raises(refused.type):
+        ours.produce_batch(topic, [])
+    assert ours.produce_batch(TOPIC, []) == 0
+    ours.close()
+
+
 @pytest.mark.parametrize("name", ["cost", "wire_cost", "replication_cost"])
 def test_a_price_that_is_no_number_is_refused_by_name(name: str) -> None:
     """A price from the environment is text; the comparison's own error does not name it."""
