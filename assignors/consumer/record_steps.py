@@ -27,8 +27,8 @@ _IDLE_STEP_S: Final = 0.3
 _IDLE_AFTER_S: Final = 2.0
 _READ_AHEAD: Final = 500
 # Of many records the first ones have left the processor's cache when the program gets them, and the next ones are made
-# in memory that is not in it either: with 2,000 records a call for 1,000 takes 10 % more time. With 200 records the step
-# itself takes 4 % of the time of calls for 100. A step in Python takes 20 us, so it pays only with more records.
+# in memory that is not in it either: with 2,000 records a call for 1,000 takes 10 % more time. With 200 records the
+# step itself takes 4 % of the time of calls for 100. A step in Python takes 20 us, so it pays only with more records.
 _READ_AHEAD_BATCHES: Final = 500 if TAKES_RECORDS else 1_000
 # Lists of one record are made by QuickStep; without it one list of many records costs less than many lists of one.
 _LEAST_BATCH: Final = 1 if TAKES_RECORDS else 2
