@@ -156,6 +156,11 @@ class SourceOptions:
     traffic: str | None = None
     landing: Mapping[str, str] | None = None
 
+    @property
+    def reads(self) -> str:
+        """What a reader with these options subscribes to, and in which group."""
+        return f"{self.pattern or ', '.join(self.topics)} in group {self.group!r}"
+
     @classmethod
     def parse(cls, options: Mapping[str, str], *, stream: bool = True) -> "SourceOptions":
         """Read the options passed to `.option(...)`.

@@ -6,7 +6,8 @@ name, whose offsets mean other records. Unknown ids are left out.
 
 Spark writes it into `<checkpointLocation>/offsets/<batchId>` before the batch runs, so source and sink agree on
 the ranges without communication, also after a crash. An empty range (begin == end) means that the member owns the
-partition and the batch reads nothing of it. A partition that the member has lost is not listed.
+partition and the batch reads nothing of it. A partition that the member has lost is not listed. A reader adds `reads`,
+the text of what it subscribes to.
 """
 
 import json
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, Self
 from spark_sink.errors import OffsetError
 
 VERSION = 1
+READS = "reads"
 
 SHAPE = '{"v": 1, "partitions": {topic: {partition: [begin, end, generation]}}}'
 
@@ -122,6 +124,13 @@ class Offset:
             partitions.setdefault(one.topic, {})[str(one.partition)] = [one.begin, one.end, one.generation]
         value: dict[str, Any] = {"v": VERSION, "partitions": partitions}
         return {**value, "topics": dict(self.identities)} if self.identities else value
+
+    def value_of(self, reads: str) -> dict[str, Any]:
+        """Return the value with the name of what its source reads, so that a sink sees two sources that read the same.
+
+        `parse` leaves the name out: offsets with equal ranges are equal.
+        """
+        return {**self.value(), READS: reads}
 
     def json(self) -> str:
         """Return the JSON text."""

@@ -13,7 +13,7 @@ from typing import Any
 from spark_sink.errors import OffsetError
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import filesystem, read_text
-from spark_sink.ranges.batch_offset import Offset
+from spark_sink.ranges.batch_offset import READS, Offset
 
 _VERSIONS = ("v1", "v2")
 _FILE = re.compile(r"file:(?://[^/]*)?(/.*)", re.DOTALL)
@@ -56,24 +56,30 @@ def parse_offset_log(text: str, place: str) -> Offset:
     version, *lines = text.splitlines() or [""]
     if version not in _VERSIONS:
         raise OffsetError(f"{place}: version {version!r} of Spark's offset log is not known, only {_VERSIONS}")
-    found = [Offset.parse(value) for value in _values(lines[1:])]
+    values = list(_values(lines[1:]))
+    found = [Offset.parse(value) for value in values]
     if not found:
         raise OffsetError(f"{place}: no source of this query is kafka-group, so the offsets of a batch are unknown")
-    _refuse_shared(found, place)
+    _refuse_shared((value[READS] for value in values if READS in value), place)
+    _refuse_shared((f"the topic {topic!r}" for offset in found for topic in {one.topic for one in offset}), place)
     identities = {topic: one for offset in found for topic, one in offset.identities.items()}
     return Offset.of((one for offset in found for one in offset), identities)
 
 
-def _refuse_shared(offsets: Iterable[Offset], place: str) -> None:
+def _refuse_shared(read: Iterable[str], place: str) -> None:
     """Refuse two sources that read one topic: as members of a group they share its partitions.
 
-    A query that loads a topic twice, and passes one half of the records on from each, would lose half of both.
+    A query that loads a topic twice, and passes one half of the records on from each, would lose half of both. A source
+    whose partitions are all with the other one has an offset without topics, but it names what it reads.
+
+    Args:
+        read: what each source reads: its topics, or the name in its offset.
+        place: path of the offset log.
     """
-    counted = Counter(topic for offset in offsets for topic in {one.topic for one in offset})
-    for topic, sources in counted.most_common(1):
+    for what, sources in Counter(read).most_common(1):
         if sources > 1:
             raise OffsetError(
-                f"{place}: {sources} sources of this query read the topic {topic!r}. A group gives each partition to "
+                f"{place}: {sources} sources of this query read {what}. A group gives each partition to "
                 "one of them, so its records would take only one of the ways; nothing was written. Use the stream "
                 "once: in foreachBatch the rows of a batch can take both"
             )

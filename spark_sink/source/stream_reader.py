@@ -87,7 +87,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Plan the next batch, and commit the offsets of previous batches."""
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         with self._joined() as feed:
-            return feed.next_offset(Offset.parse(start), most).value()
+            return feed.next_offset(Offset.parse(start), most).value_of(self._options.reads)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 -- Spark's name
         """Return the ends of the logs as Spark's own source does, for `latestOffset` in the progress of a query."""

@@ -1,5 +1,6 @@
 """Ranges of a batch, from Spark's offset log."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from spark_sink.sink.spark_offset_log import batch_offset, parse_offset_log
 META = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
 ONE = Offset.of([Range("t", 0, 3, 9, 4)])
 OTHER = Offset.of([Range("t", 1, 2, 5, 4)])
+WITH_ALL, WITH_NONE = (json.dumps(one.value_of("t in group 'g'")) for one in (ONE, Offset()))
 
 
 def test_the_offset_of_a_batch_is_found(tmp_path: Path) -> None:
@@ -46,8 +48,16 @@ def test_several_sources_are_joined_and_strangers_passed_over() -> None:
         (f'v1\n{META}\n{{"logOffset":3}}', "no source of this query is kafka-group"),
         (f"v1\n{META}\n{ONE.json()}\n{ONE.json()}", "2 sources of this query read the topic 't'"),
         (f"v1\n{META}\n{ONE.json()}\n{OTHER.json()}", "2 sources of this query read the topic 't'"),
+        (f"v1\n{META}\n{WITH_ALL}\n{WITH_NONE}", "2 sources of this query read t in group 'g'"),
     ],
-    ids=["empty", "newer", "another source", "two readers of one partition", "two readers that share a topic"],
+    ids=[
+        "empty",
+        "newer",
+        "another source",
+        "two readers of one partition",
+        "two readers that share a topic",
+        "a reader without a partition",
+    ],
 )
 def test_what_holds_no_offset_is_refused(text: str, says: str) -> None:
     """Without the ranges a gap looks like a hole, so nothing may be committed."""

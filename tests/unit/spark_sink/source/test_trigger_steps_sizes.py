@@ -29,6 +29,7 @@ def test_the_first_batch_of_a_long_backlog_is_limited(
     monkeypatch.setattr(reader, "_session", nullcontext(feed(group)))
     end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
     assert sum(one.records for one in Offset.parse(end)) == most
+    assert reader.latestOffset(end, reader.getDefaultReadLimit())["reads"] == end["reads"] == ".* in group 'g'"
 
 
 def test_a_small_batch_waits_for_more_records_or_for_the_delay(group: Group) -> None:
