@@ -10,8 +10,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -93,7 +95,7 @@ def make_spark_archive() -> Path:
     find_java()
     archive = spark_archive()
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    with recording(archive) as options:
+    with recording(archive) as options, _killed_if_interrupted():
         conf = SparkConf(loadDefaults=False)
         conf.setAll(
             [
@@ -116,6 +118,24 @@ def make_spark_archive() -> Path:
             jvm.kill()
             raise TimeoutError(f"the JVM did not write it within {_END_S:.0f} s") from error
     return archive
+
+
+@contextmanager
+def _killed_if_interrupted() -> Iterator[None]:
+    """Kill the processes that the block has started, if it does not end by itself.
+
+    A JVM that was interrupted before its driver connected never ends: pyspark has no handle of it yet, and it no
+    longer reads its input, whose end would stop it.
+    """
+    before = psutil.Process().children()
+    try:
+        yield
+    except BaseException:
+        for started in psutil.Process().children(recursive=True):
+            if started not in before:
+                with suppress(psutil.NoSuchProcess):
+                    started.kill()
+        raise
 
 
 def _run_query(spark: SparkSession) -> None:
