@@ -4,8 +4,10 @@ The JVM that makes the archive runs a query that loads the classes of an agent's
 table.
 """
 
+import errno
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,6 +49,7 @@ _REST = f"{_NATIVE} {_COMPILE_LATER} -Xshare:auto"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _BATCHES = 5
 _END_S = 120.0
+_NEEDED = 200e6  # bytes; an archive has about 150 MB
 
 
 def spark_archive() -> Path:
@@ -96,6 +99,8 @@ def make_spark_archive() -> Path:
     archive = spark_archive()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with recording(archive) as options, _killed_if_interrupted():
+        if shutil.disk_usage(archive.parent).free < _NEEDED:  # else the JVM's own words come, after a minute
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         conf = SparkConf(loadDefaults=False)
         conf.setAll(
             [

@@ -1,8 +1,10 @@
 """The archive of Spark's classes."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -33,3 +35,11 @@ def test_a_jvm_ends_if_making_the_archive_is_interrupted(monkeypatch: pytest.Mon
         for process in started:
             if process.is_running():
                 process.kill()
+
+
+def test_a_full_disk_is_found_before_a_jvm_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The JVM ran for its minute, and the reason was that there is no such file."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
+    with pytest.raises(OSError, match="No space left"):
+        make_spark_archive()
