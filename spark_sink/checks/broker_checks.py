@@ -123,7 +123,8 @@ class BrokerChecks:
             return f"group {group!r}: {_LATER}"
         if not _may_read(said.authorized_operations):
             raise refused
-        return f"group {group!r}: {len(said.members)} members"
+        members = len(said.members)
+        return f"group {group!r}: {members} member{'' if members == 1 else 's'}"
 
     def _described(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the topics that do not exist, and those that this user may not read."""

@@ -29,7 +29,8 @@ def simulate(
     trace: Annotated[
         list[str] | None,
         typer.Option(
-            help="steady, diurnal, bursts, ramp, hot, outage, random-walk, published; or all. May be repeated."
+            help="steady, diurnal, bursts, ramp, hot, outage, random-walk, published; or all. May be repeated.",
+            show_default="diurnal, without --csv",
         ),
     ] = None,
     csv: Annotated[
@@ -41,7 +42,10 @@ def simulate(
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="capacity, thresholds, keda, ds2, numaflow, static, oracle; or all. May be repeated."),
+        typer.Option(
+            help="capacity, thresholds, keda, ds2, numaflow, static, oracle; or all. May be repeated.",
+            show_default="all but static",
+        ),
     ] = None,
     days: Annotated[float, typer.Option(help="Simulated days.")] = 7.0,
     slo_s: Annotated[float, typer.Option(help="Age an unread record may reach, seconds.")] = 300.0,

@@ -79,7 +79,9 @@ class Ingestion:
         )
         self._count_connections()
         self.session = SessionWatch(
-            AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers}), self.settings.group
+            # it outlives the brokers, and would log that they are gone
+            AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0}),
+            self.settings.group,
         )
         self.session.before_the_kill()
         self._kill(_FIRST)

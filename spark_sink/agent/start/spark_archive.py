@@ -4,14 +4,18 @@ The JVM that makes the archive runs a query that loads the classes of an agent's
 table.
 """
 
+import errno
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -45,6 +49,7 @@ _REST = f"{_NATIVE} {_COMPILE_LATER} -Xshare:auto"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _BATCHES = 5
 _END_S = 120.0
+_NEEDED = 200e6  # bytes; an archive has about 150 MB
 
 
 def spark_archive() -> Path:
@@ -93,7 +98,9 @@ def make_spark_archive() -> Path:
     find_java()
     archive = spark_archive()
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    with recording(archive) as options:
+    with recording(archive) as options, _killed_if_interrupted():
+        if shutil.disk_usage(archive.parent).free < _NEEDED:  # else the JVM's own words come, after a minute
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         conf = SparkConf(loadDefaults=False)
         conf.setAll(
             [
@@ -116,6 +123,24 @@ def make_spark_archive() -> Path:
             jvm.kill()
             raise TimeoutError(f"the JVM did not write it within {_END_S:.0f} s") from error
     return archive
+
+
+@contextmanager
+def _killed_if_interrupted() -> Iterator[None]:
+    """Kill the processes that the block has started, if it does not end by itself.
+
+    A JVM that was interrupted before its driver connected never ends: pyspark has no handle of it yet, and it no
+    longer reads its input, whose end would stop it.
+    """
+    before = psutil.Process().children()
+    try:
+        yield
+    except BaseException:
+        for started in psutil.Process().children(recursive=True):
+            if started not in before:
+                with suppress(psutil.NoSuchProcess):
+                    started.kill()
+        raise
 
 
 def _run_query(spark: SparkSession) -> None:

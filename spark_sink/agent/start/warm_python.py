@@ -28,6 +28,9 @@ case $status in
 *) exit "$status" ;;
 esac
 """
+# Ctrl-C goes to the whole group, and the server ignores it; so it does from before the interpreter's start, which
+# would otherwise end with a traceback.
+_IGNORING_CTRL_C = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
 
 
 @contextlib.contextmanager
@@ -81,7 +84,7 @@ def warm_python() -> Iterator[Path | None]:
             return
         server = opened.enter_context(
             subprocess.Popen(  # noqa: S603 -- this project's own module
-                [sys.executable, "-m", _SERVER, str(listener.fileno()), str(folder)],
+                [*_IGNORING_CTRL_C, sys.executable, "-m", _SERVER, str(listener.fileno()), str(folder)],
                 stdin=subprocess.PIPE,
                 pass_fds=[listener.fileno()],
                 env=_environment(),

@@ -14,6 +14,7 @@ import psutil
 
 from spark_sink.demo.cluster.broker import Broker
 from spark_sink.demo.cluster.broker_assignors import class_path
+from spark_sink.errors import ClusterError
 
 _HEAP = "-Xms256m -Xmx512m -XX:+UseSerialGC -Xshare:auto"
 
@@ -39,23 +40,39 @@ class ProcessIdentity:
         return process
 
     def send(self, signal_number: int) -> bool:
-        """Send a signal; return False if the process has ended."""
+        """Send a signal; return False if the process has ended.
+
+        Raises:
+            ClusterError: the process belongs to another user.
+        """
         process = self.find()
         if process is None:
             return False
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.NoSuchProcess), self._of_another_user():
             process.send_signal(signal_number)
         return True
 
     def kill(self, timeout_s: float = 10.0) -> None:
-        """Send SIGKILL, and wait until the process is gone."""
+        """Send SIGKILL, and wait until the process is gone.
+
+        Raises:
+            ClusterError: the process belongs to another user.
+        """
         process = self.find()
         if process is None:
             return
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(psutil.Error), self._of_another_user():
             process.send_signal(signal.SIGCONT)
             process.kill()
             process.wait(timeout_s)
+
+    @contextlib.contextmanager
+    def _of_another_user(self) -> Iterator[None]:
+        """Say in a sentence that this user may not signal the process."""
+        try:
+            yield
+        except psutil.AccessDenied as error:
+            raise ClusterError(f"process {self.pid} belongs to another user: run this command as that user") from error
 
 
 def broker_command(broker: Broker, directory: Path, java: Sequence[str], jars: Path) -> list[str]:

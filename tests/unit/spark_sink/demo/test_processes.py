@@ -1,17 +1,18 @@
 """The cluster's processes: every started process is recorded."""
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from spark_sink.demo.cluster import Access, Broker
-from spark_sink.demo.cluster.broker_process import uninterrupted
+from spark_sink.demo.cluster.broker_process import ProcessIdentity, uninterrupted
 from spark_sink.demo.cluster.broker_settings import server_properties
 from spark_sink.demo.cluster.broker_storage import format_storage
 from spark_sink.errors import ClusterError
@@ -53,6 +54,21 @@ def test_a_tied_process_ends_with_the_one_that_started_it() -> None:
         tied = psutil.Process(int(owner.stdout.readline()))
         owner.kill()
     assert psutil.wait_procs([tied], timeout=10)[1] == []
+
+
+@pytest.mark.parametrize("end", [ProcessIdentity.kill, lambda identity: identity.send(signal.SIGKILL)])
+def test_a_broker_of_another_user_is_not_taken_for_ended(
+    end: Callable[[ProcessIdentity], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cluster kill` said nothing and exited with 0, `cluster down` ended with a traceback."""
+
+    def refused(process: psutil.Process, _signal: int) -> None:
+        raise psutil.AccessDenied(process.pid)
+
+    monkeypatch.setattr(psutil.Process, "send_signal", refused)
+    broker = ProcessIdentity(pid=os.getpid(), created=psutil.Process().create_time())
+    with pytest.raises(ClusterError, match="another user"):
+        end(broker)
 
 
 def test_a_folder_with_any_letters_is_the_one_that_brokers_write_to() -> None:

@@ -192,6 +192,16 @@ def test_the_server_ends_with_the_driver_however_it_ends(start: Start) -> None:
     wait_until(lambda: not folder.exists())
 
 
+def test_ctrl_c_does_not_end_a_server_that_starts(start: Start) -> None:
+    """It goes to all processes of a terminal; the server printed a traceback if its interpreter was still starting."""
+    before = psutil.Process().children()
+    with warm_python() as command:
+        (server,) = [process for process in psutil.Process().children() if process not in before]
+        wait_until(lambda: "fork_server" in " ".join(server.cmdline()[:3]))
+        server.send_signal(signal.SIGINT)
+        assert _said(start(str(command), "-m", "says"))["loaded"]
+
+
 def test_a_kernel_that_cannot_tie_processes_leaves_spark_its_own_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sandbox may have fewer system calls than Linux 5.3."""
 
