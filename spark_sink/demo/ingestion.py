@@ -85,6 +85,7 @@ class Ingestion:
         )
         self.session.before_the_kill()
         self._kill(_FIRST)
+        self._send_after_the_kill()
         # It starts while the group waits for the dead agent's session to end, and joins after that.
         self._launch(_THIRD, "the third agent starts")
         self._until("ingesting until another agent takes over", self._has_taken_over)
@@ -127,6 +128,12 @@ class Ingestion:
             self.live_since = now
         due = self._bulk + int((now - self.live_since) * self.settings.live_rate) - self.sent
         self._send(min(due, self.flights.num_rows - _SLACK - self.sent))
+
+    def _send_after_the_kill(self) -> None:
+        """Send a half of the records held back if the others have all been sent: a takeover is seen by its records."""
+        left = self.flights.num_rows - self.sent
+        if left <= _SLACK:
+            self._send(left // 2)
 
     def _send(self, count: int) -> None:
         if count <= 0:

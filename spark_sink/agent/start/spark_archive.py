@@ -132,7 +132,7 @@ def _killed_if_interrupted() -> Iterator[None]:
     A JVM that was interrupted before its driver connected never ends: pyspark has no handle of it yet, and it no
     longer reads its input, whose end would stop it.
     """
-    before = psutil.Process().children()
+    before = psutil.Process().children(recursive=True)
     try:
         yield
     except BaseException:
