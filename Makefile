@@ -63,15 +63,19 @@ test: unit integration ## run the unit tests, then the integration tests on the 
 
 test-all: test test-slow ## run every test except those in containers
 
-unit: $(READY) ## run the unit tests (a minute, no broker)
-	@$(PYTEST) -n $$((2 * $(AT_ONCE)))
+# LONG=yes also runs the tests marked `long`, which `make test-slow` then leaves out: before a change lands all of them run early.
+LONG ?= no
+QUICK = not slow$(if $(filter no,$(LONG)), and not long)
+
+unit: $(READY) ## run the unit tests (no broker)
+	@$(PYTEST) -n $$((2 * $(AT_ONCE))) -m "$(QUICK) and not (benchmark or integration or acceptance or docker or chaos)"
 
 integration: $(READY) ## run the integration and acceptance tests on real brokers
-	@$(PYTEST) -n $(AT_ONCE) --dist $(DIST) -m "(integration or acceptance or docker) and not slow"
+	@$(PYTEST) -n $(AT_ONCE) --dist $(DIST) -m "(integration or acceptance or docker) and $(QUICK)"
 
 # MATRIX=no leaves out the tests marked `matrix`.
 MATRIX ?= yes
-SLOW = slow$(if $(filter no,$(MATRIX)), and not matrix)
+SLOW = $(if $(filter no,$(LONG)),(slow or long),slow)$(if $(filter no,$(MATRIX)), and not matrix)
 # Tests on brokers that start no Spark run two at a time; one Spark fills two cores.
 WITHOUT_SPARK = $(addprefix tests/integration/,assignors broker producer)
 # Those without brokers have a process of their own: threads of Kafka's clients draw from the same random numbers as their examples.

@@ -12,7 +12,7 @@ from tests.integration.assignors.flow import PARTITIONS, Flow, wait_until_all_re
 from tests.integration.assignors.members import CONSUMER, Process, Start, deliveries, overlaps, owned_twice, settled
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 PATIENCE_S = 90.0
 

@@ -10,6 +10,7 @@ from tests.integration.assignors.members import Process, Start, overlaps, owned_
 from tests.waiting import wait_until
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.integration,
     pytest.mark.parametrize(
         "cooperative",

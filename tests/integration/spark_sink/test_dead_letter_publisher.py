@@ -22,7 +22,7 @@ from spark_sink.sink.quarantine.dead_letter_records import letter, wire_bytes
 from tests.integration.spark_sink.conftest import MakeTopic
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 RECORDS, PARTITIONS = 30_000, 3
 _PUBLISH = """

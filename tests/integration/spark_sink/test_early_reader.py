@@ -17,7 +17,7 @@ from spark_sink.demo.cluster import Cluster
 from tests.integration.spark_sink.tied import kill, launch, tree
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 # Longer than a test waits, so that only a leave empties the group.
 SESSION_MS = "300000"
 _ASKS = """

@@ -25,7 +25,7 @@ from spark_sink.sink.sink_options import SinkOptions
 from tests.integration.spark_sink.small_servers import BUCKET, server, with_bucket
 from tests.table_kinds import SCHEMA, rows_of
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 WAIT_S = 0.02  # as a near object store
 ROWS = 3  # of a topic in a batch, of which the last is bad

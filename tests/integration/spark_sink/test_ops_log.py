@@ -25,7 +25,7 @@ from tests.integration.spark_sink.fleet.fleet_process import (
 )
 from tests.integration.spark_sink.small_disk import small_disk
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 COUNTS = {"a": 40, "b": 7, "idle": 0}
 

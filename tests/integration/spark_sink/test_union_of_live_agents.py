@@ -22,7 +22,7 @@ from spark_sink.lake.table_formats import open_table
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.integration.spark_sink.fleet.fleet_process import FleetProcesses, config, make_topics, wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 PARTITIONS, LOOKS = 3, 10
 BY_COMMAND, HALF_READ = 2, 5  # looks; the others read a union at once

@@ -23,7 +23,7 @@ from tests.integration.spark_sink.fleet.fleet_process import (
 from tests.integration.spark_sink.fleet.test_registry_values import FORMATS, Format
 from tests.integration.spark_sink.formats.registry_server import Server
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 TOPICS, STORED, UNREAD = 3, 5, 2
 

@@ -16,6 +16,7 @@ INDEX = "azimuth:{f}:index"
 TWICE = json.dumps({"version": 50, "members": [{"id": "q"}, {"id": "q"}]})
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.integration,
     pytest.mark.skipif(not shutil.which("redis-server"), reason="needs redis-server"),
 ]

@@ -24,7 +24,7 @@ from tests.integration.spark_sink.fleet.fleet_process import (
     wait_until,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 TOPICS, PARTITIONS, RECORDS = 6, 4, 2_000
 LEASE_S = 3.0

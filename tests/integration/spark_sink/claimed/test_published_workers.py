@@ -18,7 +18,7 @@ from tests.integration.spark_sink.fleet.fleet_process import delete_topics, make
 from tests.redis_server import RedisServer, running_redis
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.integration.spark_sink.fleet.fleet_process import (
     wait_until,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 SCHEMA = '{"id": "bigint"}'
 RECORDS, EVERY = 1_000, 33  # each 33rd record is poison

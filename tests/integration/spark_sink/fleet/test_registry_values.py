@@ -36,7 +36,7 @@ from tests.integration.spark_sink.fleet.fleet_process import (
 )
 from tests.integration.spark_sink.formats.registry_server import Server
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 RECORDS, LATER = 300, 5
 """Every tenth record is poison; so many have a schema that the registry learns only after they were read."""

@@ -9,6 +9,8 @@ from assignors.clients.silent_brokers import any_broker_answers, leaving_silent_
 from producer.testing import MockCluster
 from tests.silent_broker import SILENT_MS, silence_used_broker
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def cluster() -> Iterator[MockCluster]:

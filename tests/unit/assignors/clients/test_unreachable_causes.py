@@ -10,6 +10,8 @@ from assignors.clients import unreachable_causes
 from assignors.clients.unreachable_causes import why_unreachable
 from assignors.fleet import ClusterWatch, Source, topic_descriptions
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def hangs_up() -> Iterator[str]:

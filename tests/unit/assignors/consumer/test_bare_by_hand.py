@@ -10,6 +10,8 @@ from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, Raised, at, attempt, check, plain, read
 
+pytestmark = pytest.mark.long
+
 
 def it_reads_from_the_offsets_on(bench: Bench) -> Any:
     """Of these partitions only; another call replaces them."""

@@ -21,7 +21,7 @@ from tests.unit.assignors.consumer.bare_bench import (
     read,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def callbacks_of_a_subscription(bench: Bench) -> Any:

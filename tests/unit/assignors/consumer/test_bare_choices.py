@@ -11,7 +11,7 @@ from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import COOPERATIVE, Bench, Case, at, attempt, check, plain, read
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 Choose = Callable[[Any, Any], Any]
 EAGER: dict[str, Any] = {}

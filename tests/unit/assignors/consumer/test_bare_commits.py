@@ -19,7 +19,7 @@ from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, plain, read
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 EPOCHS: dict[str, Any] = {"api_version": (2, 1)}  # older requests carry no epoch of offsets
 BROKERS = (1, 2, 3)

@@ -10,6 +10,8 @@ from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import Bench, Case, Raised, at, attempt, check, plain, read
 
+pytestmark = pytest.mark.long
+
 
 def commits_are_found_again(bench: Bench) -> Any:
     """Of everything, of a record, of offsets with metadata, with one that is left out."""

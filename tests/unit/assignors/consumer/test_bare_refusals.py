@@ -14,7 +14,7 @@ from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Case, Raised, at, attempt, check, plain
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 METADATA, COMMIT, FETCH_OFFSETS, FIND, JOIN, HEARTBEAT, SYNC, HEARTBEAT_OF_BROKER = 3, 8, 9, 10, 11, 12, 14, 68
 JOINING: Final = (

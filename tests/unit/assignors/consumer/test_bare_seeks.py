@@ -14,7 +14,7 @@ from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Case, at, attempt, check, plain, read
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 ALL: Final = [at(0), at(1), at(2)]
 OFFSETS: Final = {"forward": 48, "backward": 42, "end": OFFSET_END, "beginning": OFFSET_BEGINNING}
@@ -97,6 +97,7 @@ def test_a_seek_changes_no_commit_until_the_next_record(
     check(lambda bench: after_a_seek(bench, OFFSETS[where], THEN[then], config), cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "then"), [("beginning", then) for then in THEN] + [("end", then) for then in THEN if then != SILENT]
 )
@@ -105,6 +106,7 @@ def test_nor_does_one_to_an_end_of_the_log(cluster: MockCluster, where: str, the
     check(lambda bench: after_a_seek(bench, OFFSETS[where], THEN[then], AUTOMATIC), cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", sorted(THEN.keys() - WHOLE - {SILENT}))
 @pytest.mark.parametrize("where", OFFSETS)
 def test_the_same_holds_where_the_broker_assigns(cluster: MockCluster, where: str, then: str) -> None:

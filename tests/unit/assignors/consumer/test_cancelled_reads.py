@@ -19,6 +19,8 @@ from tests.records import offsets
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.aio_reads import ALL, PARTITIONS, made, progress, rest
 
+pytestmark = pytest.mark.long
+
 
 @contextlib.asynccontextmanager
 async def reading(mock: MockCluster, found: list[Any]) -> AsyncIterator[AIOGroupConsumer]:

@@ -17,7 +17,7 @@ from tests.records import offsets
 from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.aio_reads import ALL, made, progress, rest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_a_call_in_a_callback_does_not_wait_for_the_cancelled_call_that_runs_it(mock: MockCluster) -> None:

@@ -17,7 +17,7 @@ from tests.records import read
 from tests.unit.assignors.conftest import RECORDS, consumer
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

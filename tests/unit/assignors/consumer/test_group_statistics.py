@@ -11,6 +11,8 @@ from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, at, check, read
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 REPORTS = {"statistics.interval.ms": 100}
 OF_A_PARTITION = (
     "app_offset",

@@ -23,7 +23,7 @@ from tests.unit.assignors.conftest import RECORDS, consumer
 from tests.unit.assignors.consumer.alarms import handling_alarms, interrupt
 
 # A generator that is dropped ends in such a step, too, and the interpreter only reports what is raised there.
-pytestmark = [pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"), pytest.mark.slow]
+pytestmark = [pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"), pytest.mark.long]
 
 
 def interrupted(call: Callable[[], Any], step: int) -> tuple[Any, bool]:

@@ -22,7 +22,7 @@ from tests.unit.assignors.consumer.interruption_points import Interrupter, Inter
 from tests.unit.assignors.consumer.scripted_member import ScriptedMember, Waiting
 
 # What is dropped at such a point has its end there, and the interpreter only reports what is raised there.
-pytestmark = [pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"), pytest.mark.slow]
+pytestmark = [pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"), pytest.mark.long]
 
 ALL: Final = frozenset({("t", 0), ("t", 1), ("t", 2)})
 BEGIN: Final = {("t", 0): 45, ("t", 1): 46, ("t", 2): 47}
@@ -271,6 +271,7 @@ CASES: Final[list[tuple[Scenario, str]]] = [(scenario, kind) for scenario in SCE
 IDS: Final = [f"{scenario.__name__}-{kind}" for scenario, kind in CASES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scenario", "kind"), CASES, ids=IDS)
 def test_an_interruption_at_any_point_of_a_rebalance_skips_nothing(
     renewed: Callable[[str], Program], scenario: Scenario, kind: str

@@ -27,6 +27,8 @@ from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
 from tests.unit.assignors.consumer.alarms import handling_alarms
 
+pytestmark = pytest.mark.long
+
 try:
     from assignors.consumer import quick_step_compiled
 except ImportError:

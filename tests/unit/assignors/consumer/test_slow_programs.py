@@ -11,7 +11,7 @@ from tests.unit.assignors.conftest import RECORDS
 from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, at
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 MORE = 600
 

@@ -15,7 +15,7 @@ from tests.waiting import wait_until
 T0 = ("t", 0)
 REFUSED = "MembershipError: this member belongs to process "
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning"), pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,8 @@ from assignors.member import group_member
 from producer.testing import MockCluster
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 T0, T1 = ("t", 0), ("t", 1)
 
 

@@ -12,7 +12,7 @@ from assignors.scaling import EvaluatorElection, evaluator_election
 from producer.testing import MockCluster
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 TOPIC = "azimuth.workers"
 

@@ -11,6 +11,8 @@ from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 NOTHING_SENT = {"msgs_inflight": 0, "txmsgs": 0, "txbytes": 0}
 
 

@@ -22,7 +22,7 @@ from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.options.fetch_settings import FetchSettings
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

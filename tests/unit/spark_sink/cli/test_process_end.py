@@ -15,6 +15,8 @@ from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 
+pytestmark = pytest.mark.long
+
 PROGRAM = """
 import atexit, sys, threading, time
 

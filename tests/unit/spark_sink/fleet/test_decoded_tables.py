@@ -28,7 +28,7 @@ from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.sink.quarantine.quarantine_replay import replay
 from spark_sink.sink.row_options import RowOptions
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 KINDS: dict[str, Callable[[int], bytes | None]] = {
     "good": lambda n: json.dumps({"id": n}).encode(),

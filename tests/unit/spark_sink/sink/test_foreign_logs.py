@@ -18,7 +18,7 @@ from spark_sink.sink.quarantine.quarantine_replay import replay, waiting
 from spark_sink.sink.rewind.delta_rewind import rewind
 from tests.unit.spark_sink.sink.foreign_logs import FOREIGN, append, commit, commits, log_folder, protocol
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 COMMITS = 6
 

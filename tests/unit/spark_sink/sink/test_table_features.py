@@ -14,7 +14,7 @@ import pytest
 from spark_sink.errors import TableError
 from tests.unit.spark_sink.sink.foreign_logs import FOREIGN, append, commit, commits, log_folder
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 READERS = {"columnMapping", "deletionVectors", "typeWidening", "v2Checkpoint", "vacuumProtocolCheck", "variantType"}
 READERS |= {"catalogManaged", "catalogOwned-preview", "timestampNtz", "typeWidening-preview", "variantType-preview"}

@@ -23,6 +23,8 @@ from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range
 from tests.unit.spark_sink.fetch.from_leaders.one_failure import OneFailure
 
+pytestmark = pytest.mark.long
+
 RECORDS = 60
 TOPICS = ("a", "b")
 ALL = [Range(topic, partition, 0, RECORDS) for topic in TOPICS for partition in range(3)]

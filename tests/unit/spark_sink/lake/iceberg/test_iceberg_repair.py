@@ -28,7 +28,7 @@ from spark_sink.ranges.batch_offset import TopicPartition
 from tests.iceberg_batches import Writer, bad_offsets, offsets
 from tests.table_kinds import ADDRESS, SCHEMA, TERMS, catalog, peer, rows_of, warehouse
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 KEYS = TopicPartition("t", 0), TopicPartition("u", 1)
 

@@ -15,6 +15,8 @@ from spark_sink.monitoring.live import Access, LiveServer
 from tests.certificates import write_certificate
 from tests.unit.spark_sink.monitoring.live.test_status_server import STATUS
 
+pytestmark = pytest.mark.long
+
 TOKEN = "a token: of two words"  # noqa: S105 -- of this test
 
 

@@ -24,7 +24,7 @@ from spark_sink.sink.rewind.delta_rewind import rewind
 from tests.iceberg_batches import Writer, bad_offsets, offsets
 from tests.table_kinds import ADDRESS, catalog, peer, warehouse
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 KEY = TopicPartition("t", 0)
 
