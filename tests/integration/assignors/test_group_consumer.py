@@ -90,6 +90,7 @@ def test_what_was_lost_is_not_committed_by_the_one_who_gets_it_back(topics: Topi
         assert {p.offset for p in one.committed(one.assignment())} == {OFFSET_INVALID}
 
 
+@pytest.mark.long
 def test_a_program_that_asks_for_nothing_leaves(topics: Topics, name: str) -> None:
     """max.poll.interval.ms: its partitions move to others, and its next poll reports the loss, as an error, too."""
     lost: list[int] = []

@@ -161,6 +161,7 @@ def test_an_open_transaction_ends_the_range_before_it(
     transactional.abort_transaction(30)
 
 
+@pytest.mark.long
 def test_compaction_leaves_gaps_and_the_task_still_ends(
     topic: MakeTopic, producer: Producer, settings: FetchSettings
 ) -> None:
@@ -217,6 +218,7 @@ def test_records_that_are_gone_are_passed_over_where_that_is_allowed(expired: st
     assert rows(fetch([Range(expired, 0, 10, 20)], allowed)) == {}
 
 
+@pytest.mark.long
 def test_a_topic_that_is_deleted_stops_the_task(topic: MakeTopic, settings: FetchSettings) -> None:
     """It does not wait for records that cannot come."""
     name = topic("kept")

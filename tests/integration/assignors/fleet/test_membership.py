@@ -245,6 +245,7 @@ def test_of_two_processes_with_one_id_one_is_refused_until_the_other_is_gone(liv
     until(two, has("a"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "how",
     [
@@ -291,6 +292,7 @@ def test_a_redis_that_forgets_or_restarts_moves_nothing(redis_server: RedisServe
     fleet.close()
 
 
+@pytest.mark.long
 def test_a_new_agent_that_speaks_first_after_a_flush_counts_no_other_out(redis_server: RedisServer) -> None:
     """It knows no view: the first agent after it brings the last one, whose members keep a session's time to speak."""
     fleet = RedisFleet(redis_server)

@@ -140,6 +140,7 @@ def test_a_topic_whose_table_refuses_is_1(cluster: Cluster, tmp_path: Path, name
     assert all(verify(str(tmp_path / f"{name}.{n}"), name).rows == RECORDS for n in range(1, TOPICS)), jobs.log()
 
 
+@pytest.mark.long
 def test_no_broker_and_no_settings_are_2(cluster: Cluster, tmp_path: Path, name: str) -> None:
     """As without --once."""
     jobs = Crontab(name, tmp_path, cluster)
