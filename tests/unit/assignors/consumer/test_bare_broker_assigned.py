@@ -34,6 +34,7 @@ LEFT_OUT: Final = {
     "a_choice_may_come_later": _NO_ASSIGN,
     "a_cooperative_member_that_gives_up_one_partition": "the broker assigns",
     "a_cooperative_member_without_partitions": "the broker assigns",
+    "a cooperative member gives up what it does not read": "the broker assigns",
     "a_subscription_replaces_it": _NO_ASSIGN,
     "a_name_that_no_topic_can_have": "neither client reports such a topic in this protocol",
     "errors_of_topics_are_messages": "neither client reports such a topic in this protocol",
