@@ -62,8 +62,6 @@ class StartingPositions:
                     "the table from the beginning, take a new group and checkpoint",
                     partitions=len(committed),
                 )
-        if self._first and not (known or table or previous.ends):
-            self._refuse_absent()
         unknown = gained - known.keys()
         others = self._of_a_group_that_begins() if self._first and not (known or table or previous.ends) else None
         self._first = False
@@ -85,31 +83,31 @@ class StartingPositions:
             found |= {key: table[key] for key in keys if key in table}
         return found
 
-    def _refuse_absent(self) -> None:
-        """Refuse options that name a partition which is not subscribed, if the group reads for the first time.
-
-        Else a mistyped name would have no effect. Later the options have no effect, so what they name may be gone.
-        """
-        if not self._rule.named:
-            return
-        subscribed = self._group.subscribed()
-        absent = sorted(self._rule.named - subscribed)
-        if absent and not self._group.committed(subscribed):
-            raise OptionError(
-                f"the options starting... name {absent[0].topic}/{absent[0].partition}, which is not read"
-            )
-
     def _of_a_group_that_begins(self) -> set[TopicPartition] | None:
         """Return the subscribed partitions if no member of this group has begun to read, else None.
 
         "latest" applies to a group that reads for the first time: a partition that appears later has no reader yet, so
         it is read from its beginning. The member that begins commits a start for all partitions, because a member that
         joins later cannot tell a new partition from one that is not read yet.
+
+        Raises:
+            OptionError: an option names a partition that is not subscribed. Else a mistyped name would have no effect.
+                Later the options have no effect, so what they name may be gone.
         """
-        if not self._rule.depends_on_the_beginning:
+        rule = self._rule
+        if not (rule.depends_on_the_beginning or rule.named):
             return set()
         subscribed = self._group.subscribed()
-        return None if self._group.committed(subscribed) else subscribed
+        absent = sorted(rule.named - subscribed)
+        if not (rule.depends_on_the_beginning or absent):
+            return set()
+        if self._group.committed(subscribed):
+            return None
+        if absent:
+            raise OptionError(
+                f"the options starting... name {absent[0].topic}/{absent[0].partition}, which is not read"
+            )
+        return subscribed
 
 
 def positions_by_rule(
