@@ -40,7 +40,14 @@ from spark_sink.sink.query_columns import query_columns
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.range_write import RangeWrite, added, fingerprints, ranges_of_write
 from spark_sink.sink.rows_by_table import Sorting
-from spark_sink.sink.sink_options import BATCH_RUN, DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
+from spark_sink.sink.sink_options import (
+    BATCH_RUN,
+    DELTA_FORMAT,
+    ICEBERG_FORMAT,
+    SinkOptions,
+    batch_number,
+    option_value,
+)
 from spark_sink.sink.spark_offset_log import batch_offset
 
 NO_BATCH = -1
@@ -123,10 +130,10 @@ def batch_writer(name: str, given: Mapping[str, str], schema: StructType, *, ove
     number = batch_number(given)
     if number is not None:
         writer = stream_writer(name, given, schema, overwrite=overwrite)
-        run = next((value for one, value in given.items() if one.lower() == BATCH_RUN.lower()), None)
-        return BatchWriter(writer, number) if run is None else BatchWriter(writer, number, partial(str, run))
+        run = option_value(given, BATCH_RUN)
+        return BatchWriter(writer, number, run_of_task if run is None else partial(str, run))
     offset = ranges_of_write(given)
-    if offset is not None and any(one.lower() == "checkpointlocation" for one in given):
+    if offset is not None and option_value(given, "checkpointLocation") is not None:
         raise OptionError(
             f"{name}: a write of ranges has no checkpoint; leave out 'checkpointLocation', or, in foreachBatch, set "
             "the option 'batchId' to the function's second argument"

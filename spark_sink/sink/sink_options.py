@@ -176,13 +176,18 @@ def _iceberg_routes(given: Mapping[str, str]) -> Routes:
     return routes
 
 
+def option_value(options: Mapping[str, str], name: str) -> str | None:
+    """Return the value of an option, in whatever case its name is written; None without it."""
+    return next((value for one, value in options.items() if one.lower() == name.lower()), None)
+
+
 def batch_number(options: Mapping[str, str]) -> int | None:
     """Return the batch that a batch write commits, from the option `batchId`; None without one.
 
     Raises:
         OptionError: it is not the number of a batch.
     """
-    text = next((value for name, value in options.items() if name.lower() == "batchid"), None)
+    text = option_value(options, "batchId")
     if text is not None and not text.isdecimal():
         raise OptionError(f"option 'batchId': {text!r}, need the number that Spark passes to foreachBatch's function")
     return None if text is None else int(text)

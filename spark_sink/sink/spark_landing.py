@@ -47,7 +47,7 @@ from spark_sink.lake.table_formats import open_landing
 from spark_sink.lake.table_storage import folders_in
 from spark_sink.sink.delta_sink import BatchWriter, DeltaExactlyOnceSink, Landed, SinkWriter, stream_writer
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
-from spark_sink.sink.sink_options import BATCH_RUN, ICEBERG_FORMAT, SinkOptions
+from spark_sink.sink.sink_options import BATCH_RUN, ICEBERG_FORMAT, SinkOptions, option_value
 from spark_sink.sink.spark_written_files import adopt, described, last_write, local_root, parquet_files, remove, rows_in
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class SparkLanding:
     def __init__(self, format: str, options: Mapping[str, str]) -> None:  # noqa: A002 -- Spark's word
         if format not in _SINKS:
             raise OptionError(f"format {format!r}: need one of {', '.join(sorted(_SINKS))}")
-        if any(name.lower() == "batchid" for name in options):
+        if option_value(options, "batchId") is not None:
             raise OptionError("option 'batchId' is the second argument of this function; leave it out")
         self._format = format
         self._options = {**options, "tableFormat": ICEBERG_FORMAT} if "iceberg" in format else dict(options)
