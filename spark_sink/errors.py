@@ -40,6 +40,11 @@ def plain(error: BaseException) -> str:
     return " ".join(text.replace("\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}", "").split())
 
 
+def plain_with_class(error: BaseException) -> str:
+    """As `plain`, after the name of the error's class: some errors of catalogs have little other text."""
+    return f"{type(error).__name__}: {plain(error)}"
+
+
 class ClusterError(SparkSinkError):
     """The local Kafka cluster could not be started or changed."""
 

@@ -278,8 +278,8 @@ class FleetSettings(BaseSettings):
     def lane_count(self) -> Lanes:
         """The grouping of topics into lanes."""
         siblings = {
-            name: sum(on_one_cluster(self.sources[name], self.sources[other]) for other in self.sources)
-            for name in self.sources
+            name: sum(on_one_cluster(one, other) for other in self.sources.values())
+            for name, one in self.sources.items()
         }
         # Agents of a static fleet cannot send their numbers to each other, and different numbers mean different seats.
         silent = isinstance(self.membership, StaticMembership) and bool(self.workers.file or self.workers.topic)

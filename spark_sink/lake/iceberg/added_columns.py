@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_sink.errors import SchemaError, TableError, plain
+from spark_sink.errors import SchemaError, TableError, plain_with_class
 from spark_sink.lake.iceberg.clock_order import behind_s
 from spark_sink.lake.iceberg.columns import arrow_columns, numbered, refuse_foreign_types
 from spark_sink.lake.schema_fit import fit_schema, fitting
@@ -59,7 +59,7 @@ def add_columns(name: str, look: "Callable[[], Table | None]", columns: pa.Schem
         except CommitFailedException:
             continue
         except Exception as error:  # each catalog has its own errors
-            said = f"{name}: columns were not added: {type(error).__name__}: {plain(error)}"
+            said = f"{name}: columns were not added: {plain_with_class(error)}"
             if needed:
                 raise TableError(said) from error
             _log.info("%s; left to the next batch", said)

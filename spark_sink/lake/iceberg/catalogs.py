@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from spark_sink.errors import OptionError, TableError, plain
+from spark_sink.errors import OptionError, TableError, plain, plain_with_class
 from spark_sink.lake.iceberg.repeated_requests import answered
 from spark_sink.lake.table_addresses import (
     CATALOG,
@@ -133,7 +133,7 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
             "or catalog.type and catalog.uri"
         ) from None
     except Exception as error:  # each kind of catalog has its own errors
-        raise TableError(f"catalog {name!r} cannot be opened: {type(error).__name__}: {plain(error)}") from error
+        raise TableError(f"catalog {name!r} cannot be opened: {plain_with_class(error)}") from error
 
 
 def _answering_rest(name: str, properties: Mapping[str, str]) -> "Catalog":

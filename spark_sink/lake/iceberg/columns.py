@@ -109,8 +109,8 @@ def _ids(field: pa.Field) -> Iterator[int]:
 def _is_foreign(kind: pa.DataType) -> bool:
     small = pa.types.is_int8(kind) or pa.types.is_int16(kind)
     other = pa.types.is_duration(kind) or pa.types.is_decimal256(kind) or pa.types.is_float16(kind)
-    other = other or (pa.types.is_time(kind) and kind != pa.time64("us"))  # Iceberg's has microseconds
-    return small or other or pa.types.is_unsigned_integer(kind) or pa.types.is_null(kind) or is_variant(kind)
+    time = pa.types.is_time(kind) and kind != pa.time64("us")  # Iceberg's has microseconds
+    return small or other or time or pa.types.is_unsigned_integer(kind) or pa.types.is_null(kind) or is_variant(kind)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

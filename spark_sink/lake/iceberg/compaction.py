@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from spark_sink.errors import SparkSinkError, TableError, plain
+from spark_sink.errors import SparkSinkError, TableError, plain_with_class
 from spark_sink.lake.iceberg.columns import arrow_columns
 from spark_sink.lake.iceberg.file_replacement import Replacement, has_deletes, replace_files
 from spark_sink.lake.iceberg.landing import IcebergLanding
@@ -43,7 +43,7 @@ def compact(name: str, look: "Callable[[], Table | None]", layout: Layout) -> bo
         joined = None if table is None else join(name, table, layout)
         return joined is not None and replace_files(name, look, joined)
     except Exception as error:  # noqa: BLE001 -- each catalog and each store has its own errors
-        said = error if isinstance(error, SparkSinkError) else f"{type(error).__name__}: {plain(error)}"
+        said = error if isinstance(error, SparkSinkError) else plain_with_class(error)
         _log.info("%s: compaction left to the next time: %s", name, said)
         return False
 

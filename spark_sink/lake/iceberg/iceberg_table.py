@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_sink.errors import ConflictError, SchemaError, TableError
+from spark_sink.errors import ConflictError, SchemaError, TableError, plain_with_class
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.added_columns import add_columns
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
@@ -30,7 +30,7 @@ from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
-from spark_sink.lake.iceberg.table_creation import create_table, error_with_class
+from spark_sink.lake.iceberg.table_creation import create_table
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_new
@@ -314,7 +314,7 @@ class IcebergTable:
         except TableError:
             raise
         except Exception as error:  # each catalog has its own errors
-            raise TableError(f"{self.name}: the table cannot be read: {error_with_class(error)}") from error
+            raise TableError(f"{self.name}: the table cannot be read: {plain_with_class(error)}") from error
         return self._table
 
     def _asked(self, catalog: "Catalog") -> "Table":

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from spark_sink.errors import TableError, plain
+from spark_sink.errors import TableError, plain_with_class
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
 from spark_sink.lake.table_addresses import ICEBERG, Storage
 
@@ -34,7 +34,7 @@ def tables_of_topics(address: str, storage: Storage) -> Iterator[tuple[str, str]
     try:
         found = sorted(_below(catalog, (), name.path))
     except Exception as error:  # each catalog has its own errors
-        raise TableError(f"{address}: its tables cannot be listed: {type(error).__name__}: {plain(error)}") from error
+        raise TableError(f"{address}: its tables cannot be listed: {plain_with_class(error)}") from error
     pattern = _pattern(".".join(name.path))
     for path in found:
         text = ".".join(path)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from spark_sink.errors import plain
+from spark_sink.errors import plain_with_class
 
 _log = logging.getLogger("azimuth.sink")
 _Answer = TypeVar("_Answer")
@@ -48,7 +48,7 @@ def answered(
             if not passes(error) or clock() + pause_s > begun + PATIENCE_S:
                 raise
             if pause_s == _PAUSE_S:
-                said = f"{type(error).__name__}: {plain(error)}"
+                said = plain_with_class(error)
                 _log.warning("%s: no answer, asking again for %g s: %s", name, PATIENCE_S, said)
         sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

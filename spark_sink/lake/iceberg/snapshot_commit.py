@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark_sink.errors import ConflictError, TableError, plain
+from spark_sink.errors import ConflictError, TableError, plain, plain_with_class
 from spark_sink.lake.iceberg.clock_order import next_time_ms
 
 if TYPE_CHECKING:
@@ -86,9 +86,7 @@ def commit(table: "Table", snapshot: int, prepared: Prepared) -> None:
     except Exception as error:  # SQL, HTTP or Thrift: each catalog has its own errors
         if _landed(table, snapshot):
             return
-        raise TableError(
-            f"{'.'.join(table.name())}: the commit failed: {type(error).__name__}: {plain(error)}"
-        ) from error
+        raise TableError(f"{'.'.join(table.name())}: the commit failed: {plain_with_class(error)}") from error
 
 
 def _continuing(update: "TableUpdate", metadata: "TableMetadata") -> "TableUpdate":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from spark_sink.errors import TableError, plain
+from spark_sink.errors import TableError, plain_with_class
 from spark_sink.lake.iceberg.columns import arrow_columns
 from spark_sink.lake.iceberg.file_replacement import Replacement, has_deletes, replace_files
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
@@ -143,7 +143,7 @@ def _listing() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # each store has its own errors
-        raise TableError(f"its list of files cannot be read: {type(error).__name__}: {plain(error)}") from error
+        raise TableError(f"its list of files cannot be read: {plain_with_class(error)}") from error
 
 
 def read_file(table: "Table", file: ListedFile, names: Sequence[str]) -> pa.Table:
@@ -163,7 +163,7 @@ def read_file(table: "Table", file: ListedFile, names: Sequence[str]) -> pa.Tabl
         scan = file_scan(table.metadata, table.io, table.schema().select(*names))
         return scan.to_table([whole]).select(wanted.names).cast(wanted)
     except Exception as error:  # each store has its own errors
-        raise TableError(f"{file.path}: cannot be read: {type(error).__name__}: {plain(error)}") from error
+        raise TableError(f"{file.path}: cannot be read: {plain_with_class(error)}") from error
 
 
 def write_without(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_sink.errors import TableError, plain
+from spark_sink.errors import TableError, plain_with_class
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
 from spark_sink.lake.iceberg.data_entries import location
@@ -210,8 +210,8 @@ def _few(tasks: "Iterable[FileScanTask]") -> "Iterator[list[FileScanTask]]":
 
 
 def _unreadable(name: str, error: Exception) -> TableError:
-    return TableError(f"{name}: cannot be read: {type(error).__name__}: {plain(error)}")
+    return TableError(f"{name}: cannot be read: {plain_with_class(error)}")
 
 
 def _unreadable_rows(name: str, error: Exception) -> TableError:
-    return TableError(f"{name}: cannot be read: {with_way_out(f'{type(error).__name__}: {plain(error)}')}")
+    return TableError(f"{name}: cannot be read: {with_way_out(plain_with_class(error))}")

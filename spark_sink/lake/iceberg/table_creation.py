@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_sink.errors import TableError, plain
+from spark_sink.errors import TableError, plain_with_class
 from spark_sink.lake.iceberg.added_columns import refuse_ambiguous
 from spark_sink.lake.iceberg.catalogs import Identifier, open_catalog, repeat_lost_races
 from spark_sink.lake.iceberg.columns import numbered, refuse_foreign_types
@@ -61,7 +61,7 @@ def create_table(
         answered(name, lambda: repeat_lost_races(make))
     except Exception as error:  # each catalog has its own errors
         if not exists():
-            why = "a view has this name" if _is_view(catalog, path) else error_with_class(error)
+            why = "a view has this name" if _is_view(catalog, path) else plain_with_class(error)
             raise TableError(f"{name}: the table cannot be created: {why}") from error
 
 
@@ -79,8 +79,3 @@ def _is_view(catalog: "Catalog", path: tuple[str, ...]) -> bool:
         return catalog.view_exists(path)
     except Exception:  # noqa: BLE001 -- few catalogs have views, and the caller has an error to report
         return False
-
-
-def error_with_class(error: Exception) -> str:
-    """Return the text of an error with the name of its class: some errors of catalogs have little other text."""
-    return f"{type(error).__name__}: {plain(error)}"
