@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
-from spark_sink.options.texts import MOST, choice, json_value, number
+from spark_sink.options.texts import MOST, choice, json_value, number, whole
 from spark_sink.ranges.batch_offset import TopicPartition
 
 EARLIEST, LATEST = -2, -1
@@ -108,7 +108,7 @@ def offsets_by_partition(value: object, name: str, least: int) -> dict[TopicPart
     """
     try:
         found = {
-            TopicPartition(topic, int(partition)): _whole(number)
+            TopicPartition(topic, _whole(partition)): _whole(number)
             for topic, partitions in value.items()  # type: ignore[attr-defined]  # other types are refused below
             for partition, number in partitions.items()
         }
@@ -124,6 +124,10 @@ def offsets_by_partition(value: object, name: str, least: int) -> dict[TopicPart
 
 
 def _whole(number: object) -> int:
-    if isinstance(number, bool | float):
+    """Return a number of JSON, which may be written as a text; raise TypeError where it is something else."""
+    if isinstance(number, bool) or not isinstance(number, int | str):
         raise TypeError(number)
-    return int(number)  # type: ignore[call-overload, no-any-return]  # other types are refused by the caller
+    found = whole(number) if isinstance(number, str) else number
+    if found is None:
+        raise TypeError(number)
+    return found

@@ -15,6 +15,7 @@ Word = TypeVar("Word", bound=str)
 MOST = 2**63 - 1  # Kafka's offsets and times
 MOST_MS = 2**31 - 1  # Kafka's timeouts
 
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,40}\s*")  # int() takes "1_7" and Arabic digits, too
 _AMOUNT = re.compile(r"(\d+)([a-z]*)")
 _SECONDS = {"": 1e-3, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -30,15 +31,17 @@ def number(given: Mapping[str, str], name: str, default: int | None, least: int 
     text = given.get(name.lower())
     if text is None:
         return default
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
-    if value < least:
+    value = whole(text)
+    if value is None or value < least:
         raise OptionError(f"option {name!r}: {text!r}, need a whole number of {least} or more")
     if value > most:
         raise OptionError(f"option {name!r}: {text!r}, need a whole number of {most} or less")
     return value
+
+
+def whole(text: str) -> int | None:
+    """Return the whole number of a text; None where it is something else."""
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def fraction(given: Mapping[str, str], name: str, default: float) -> float:
