@@ -4,6 +4,7 @@ import json
 
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.errors import OptionError
+from spark_sink.lake.table_addresses import folder_of_spark
 from spark_sink.lake.table_storage import filesystem, read_text
 
 _BINDING = "azimuth-table.json"
@@ -18,7 +19,7 @@ def bind_checkpoint(settings: AgentSettings) -> None:
         OptionError: the checkpoint belongs to another table.
     """
     if refuse_other_table(settings) is None:
-        files = filesystem(settings.checkpoint, settings.storage, make=True)
+        files = filesystem(folder_of_spark(settings.checkpoint), settings.storage, make=True)
         with files.open_output_stream(_BINDING) as stream:
             stream.write(json.dumps({"table": settings.address}).encode())
 
@@ -30,7 +31,7 @@ def refuse_other_table(settings: AgentSettings) -> str | None:
         OptionError: it is not the table of the settings.
     """
     table = settings.address
-    files = filesystem(settings.checkpoint, settings.storage)
+    files = filesystem(folder_of_spark(settings.checkpoint), settings.storage)
     bound = _bound(read_text(files, _BINDING), f"{settings.checkpoint}/{_BINDING}")
     if bound not in {None, table}:
         raise OptionError(

@@ -29,7 +29,7 @@ from spark_sink.kafka.group_lag import admin
 from spark_sink.lake.iceberg.partition_terms import check_terms
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.parquet_landing import check_partition_columns
-from spark_sink.lake.table_addresses import PLACEHOLDER, local_path
+from spark_sink.lake.table_addresses import PLACEHOLDER, folder_of_spark, local_path
 from spark_sink.lake.table_contract import KEYS
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_decoders import make_value_decoder
@@ -168,7 +168,7 @@ def _refuse_folder(settings: AgentSettings) -> None:
         OptionError: it is.
     """
     refuse_mistaken(settings.checkpoint)
-    folder = local_path(settings.checkpoint)
+    folder = local_path(folder_of_spark(settings.checkpoint))
     if folder is None:
         return
     if folder.is_file():
@@ -187,7 +187,7 @@ def _refuse_folder(settings: AgentSettings) -> None:
 
 def _checkpoint(settings: AgentSettings) -> str:
     refuse_other_table(settings)
-    return check_writable(settings.checkpoint, settings.storage)
+    return check_writable(folder_of_spark(settings.checkpoint), settings.storage)
 
 
 def _free_name(settings: AgentSettings) -> str:

@@ -22,6 +22,7 @@ CATALOG = "catalog."
 _PREFIX = "storage."
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+_FILE = re.compile(r"file:(?://[^/]*)?(/.*)", re.DOTALL)
 _ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)", re.IGNORECASE)
 _UNSAFE = "cannot create a file only if it is absent, so two agents could commit the same version"
 _DBFS = f"DBFS {_UNSAFE}; give the address of the object store (s3://, gs://, abfss://) instead"
@@ -131,6 +132,12 @@ def local_path(uri: str) -> Path | None:
         )
     # A scheme of one letter is a drive; a text without `://` is a path, even with colons.
     return None if "://" in uri else Path(uri)
+
+
+def folder_of_spark(address: str) -> str:
+    """Return the folder that Spark means: it takes every character of a `file:` address as it is, also `%20`."""
+    found = _FILE.fullmatch(address)
+    return found[1] if found else address
 
 
 def table_uri(path: str) -> str:

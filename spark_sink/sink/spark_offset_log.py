@@ -5,18 +5,16 @@ version, JSON metadata, then one offset for each source of the query (`-` if a s
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from spark_sink.errors import OffsetError
-from spark_sink.lake.table_addresses import Storage
+from spark_sink.lake.table_addresses import Storage, folder_of_spark
 from spark_sink.lake.table_storage import filesystem, read_text
 from spark_sink.ranges.batch_offset import READS, Offset
 
 _VERSIONS = ("v1", "v2")
-_FILE = re.compile(r"file:(?://[^/]*)?(/.*)", re.DOTALL)
 
 
 def batch_offset(checkpoint: str, batch: int, storage: Storage | None = None) -> Offset:
@@ -31,16 +29,10 @@ def batch_offset(checkpoint: str, batch: int, storage: Storage | None = None) ->
         OffsetError: the file is missing or has no offset of kafka-group.
     """
     path = f"offsets/{batch}"
-    text = read_text(filesystem(_as_spark(checkpoint), storage), path)
+    text = read_text(filesystem(folder_of_spark(checkpoint), storage), path)
     if text is None:
         raise OffsetError(f"{checkpoint}/{path}: no such file; was the checkpoint deleted while the query ran?")
     return parse_offset_log(text, f"{checkpoint}/{path}")
-
-
-def _as_spark(checkpoint: str) -> str:
-    """Return the folder that Spark means: it takes every character of a `file:` address as it is, also `%20`."""
-    found = _FILE.fullmatch(checkpoint)
-    return found[1] if found else checkpoint
 
 
 def parse_offset_log(text: str, place: str) -> Offset:

@@ -18,6 +18,12 @@ def test_a_checkpoint_belongs_to_one_table(tmp_path: Path) -> None:
         bind_checkpoint(settings(tmp_path, table=str(tmp_path / "other")))
 
 
+def test_a_binding_is_in_the_folder_that_spark_makes(tmp_path: Path) -> None:
+    """Spark decodes nothing in an address: beside a decoded folder, two tables could share one checkpoint unseen."""
+    bind_checkpoint(settings(tmp_path, checkpoint=f"file://{tmp_path}/a%20b"))
+    assert (tmp_path / "a%20b" / "azimuth-table.json").exists()
+
+
 @pytest.mark.parametrize("text", ["", '{"table": "/ta'])
 def test_a_binding_that_was_cut_off_is_written_again(tmp_path: Path, text: str) -> None:
     """An agent that died while it wrote it must be able to start again."""
