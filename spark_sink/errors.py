@@ -41,8 +41,8 @@ def plain(error: BaseException) -> str:
 
 
 def plain_with_class(error: BaseException) -> str:
-    """As `plain`, after the name of the error's class: some errors of catalogs have little other text."""
-    return f"{type(error).__name__}: {plain(error)}"
+    """As `plain`, after the class of a library's error: some errors of catalogs have little other text."""
+    return plain(error) if isinstance(error, SparkSinkError) else f"{type(error).__name__}: {plain(error)}"
 
 
 class ClusterError(SparkSinkError):

@@ -17,6 +17,7 @@ from spark_sink.errors import SchemaError, TableError, plain
 from spark_sink.formats.quarantine_addresses import base_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.iceberg.catalogs import is_absent, local_warehouse
+from spark_sink.lake.iceberg.repeated_requests import asked_once
 from spark_sink.lake.ops_log.ops_settings import OpsSettings
 from spark_sink.lake.ops_log.ops_table import OpsTable
 from spark_sink.lake.parquet_landing import normal_schema
@@ -56,7 +57,8 @@ def check_table(  # noqa: PLR0913 -- what a table is
         SchemaError: the columns do not fit.
     """
     if is_iceberg(address):
-        return _check_iceberg(address, group, storage, normal_schema(columns), merge_schema=merge_schema)
+        with asked_once():
+            return _check_iceberg(address, group, storage, normal_schema(columns), merge_schema=merge_schema)
     # The bad rows of a table have columns of their own, and their table's name looks like that of one more topic.
     found = [
         uri for uri, topic in existing(address, storage) if topic is None or (selected(topic) and base_of(uri) is None)

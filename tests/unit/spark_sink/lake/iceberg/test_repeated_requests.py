@@ -13,7 +13,7 @@ from thrift.transport.TTransport import TTransportException
 
 from spark_sink.errors import TableError
 from spark_sink.lake.iceberg import repeated_requests
-from spark_sink.lake.iceberg.repeated_requests import answered, passes
+from spark_sink.lake.iceberg.repeated_requests import answered, asked_once, passes
 from tests.iceberg_batches import Writer, offsets
 
 PASSING = [
@@ -101,6 +101,19 @@ def test_an_error_that_stays_is_not_repeated(error: Exception) -> None:
         answered("t", ask, _no_pause)
     assert len(calls) == 1
     assert not passes(error)
+
+
+def test_a_check_asks_once() -> None:
+    """A check ends before a catalog has had its seconds, and would say only that there is no answer."""
+    calls: list[int] = []
+
+    def ask() -> None:
+        calls.append(1)
+        raise ServiceUnavailableError("503")
+
+    with asked_once(), pytest.raises(ServiceUnavailableError):
+        answered("t", ask, _no_pause)
+    assert len(calls) == 1
 
 
 def test_a_request_that_waited_long_is_not_repeated() -> None:

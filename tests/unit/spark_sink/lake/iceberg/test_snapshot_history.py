@@ -125,9 +125,7 @@ def test_columns_are_not_added_by_a_clock_that_is_far_behind(
         _commit(table, 1)
     table.add_columns(pa.schema([*SCHEMA, ("code", pa.int64())]))
     assert "code" not in peer(tmp_path).schema().column_names
-    assert re.search(
-        r"columns were not added: TableError: this clock is \d+ s behind the table's last change", caplog.text
-    )
+    assert re.search(r"columns were not added: this clock is \d+ s behind the table's last change", caplog.text)
     _set_clock(monkeypatch, 290.0)
     table.add_columns(pa.schema([*SCHEMA, ("code", pa.int64())]))
     assert "code" in peer(tmp_path).schema().column_names
