@@ -187,15 +187,21 @@ class MemberThread:
     def _ask_for_topics(self) -> None:
         """Load the topics before the first join: a leader without topics assigns no partitions, and all must rejoin.
 
-        Two requests are needed, because the first answer may belong to a request from before the subscription. Only
-        topics that are listed after both are passed to `on_topics`.
+        Two requests are needed unless the first answer has all of the names, because it may belong to a request from
+        before the subscription. Only topics that are listed after both are passed to `on_topics`.
         """
         coordinator = self._coordinator
         for _ in range(2):
+            if self._names_known():
+                return
             self._topics_at = last_metadata_ms(coordinator._cluster)
             # KafkaError: also of a topic that does not exist. RuntimeError: the event loop has ended.
             with contextlib.suppress(KafkaError, RuntimeError), short_backoff(coordinator):
                 coordinator._net.run(coordinator._manager.wait_for, coordinator._cluster.request_update(), _TOPICS_MS)
+
+    def _names_known(self) -> bool:
+        names = self._coordinator._subscription.subscription
+        return bool(names) and set(names) <= set(self._coordinator._cluster.topics(exclude_internal_topics=False))
 
     def _settle(self) -> None:
         """Finish a rebalance in progress, because during it offsets of released partitions cannot be committed.

@@ -7,7 +7,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from assignors import MembershipError
@@ -109,14 +109,19 @@ class PartitionOffsets:
     def check_rights(self, topics: Iterable[str]) -> None:
         """Check that this user may describe each topic: without that right a topic looks as if it did not exist.
 
+        One request for all topics.
+
         Raises:
             JoinError: the brokers refuse a topic to this user.
         """
-        for topic in topics:
-            with contextlib.suppress(KafkaException):  # no answer is not a refusal
-                error = self._admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].error
-                if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                    raise JoinError(f"topic {topic!r} is refused to this user: allow it DESCRIBE and READ there")
+        names = sorted(set(topics))
+        if not names:
+            return
+        for topic, answer in self._admin.describe_topics(TopicCollection(names), request_timeout=_TIMEOUT_S).items():
+            error = answer.exception()
+            # No answer is not a refusal, and a topic may be created later.
+            if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise JoinError(f"topic {topic!r} is refused to this user: allow it DESCRIBE and READ there")
 
     def connect_ahead(self) -> None:
         """Connect to the coordinator and the leaders in a thread, while the caller waits for something else.

@@ -39,7 +39,7 @@ class KafkaMembership(PartitionOffsets):
         self._member: GroupMember | BrokerAssignedMember | None = None
         self._last = Assignment()
         self._fence = name_fence(options)
-        self._commits = ThreadPoolExecutor(1, "group-commit")
+        self._requests = ThreadPoolExecutor(1, "group-requests")
 
     def begin(self) -> None:
         """Begin to join, without a wait for the assignment.
@@ -87,7 +87,7 @@ class KafkaMembership(PartitionOffsets):
 
     def begin_commit(self, positions: Mapping[TopicPartition, int]) -> Callable[[], bool]:
         """Commit in a thread, because the ends of the logs may be requested at the same time."""
-        return self._commits.submit(self.commit, positions).result
+        return self._requests.submit(self.commit, positions).result
 
     def leave(self) -> None:
         """Leave the group immediately."""
@@ -114,18 +114,35 @@ class KafkaMembership(PartitionOffsets):
     def _joined(self) -> "GroupMember | BrokerAssignedMember":
         if self._member is None:
             options = self._options
-            self.check_rights(options.topics)
             config = broker_assigned_config(options.kafka)
-            self._member = (self._member_of_classic() if config is None else _member_of_broker(config, options)).start()
+            if config is None:
+                self._member = self._member_of_classic()
+            else:
+                self.check_rights(options.topics)
+                self._member = _member_of_broker(config, options).start()
             self.connect_ahead()
         return self._member
 
     def _member_of_classic(self) -> "GroupMember":
+        """Return a member that joins as soon as it is known that no topic is refused; it connects meanwhile."""
         # Imported here, because it loads kafka-python's coordinator, which tasks do not need.
         from assignors import GroupMember
 
         options = self._options
-        return GroupMember(self._config(), topics=options.topics, pattern=options.pattern, assignors=[self._assignor()])
+        rights = self._requests.submit(self.check_rights, options.topics)
+        member = GroupMember(
+            self._config(),
+            topics=options.topics,
+            pattern=options.pattern,
+            assignors=[self._assignor()],
+            awake=lambda: rights.exception() is None,
+        ).start()
+        try:
+            rights.result()
+        except BaseException:  # Ctrl-C, too
+            member.close()
+            raise
+        return member
 
     def _config(self) -> dict[str, Any]:
         return kafka_python_config(self._options.kafka)

@@ -29,6 +29,7 @@ QUERY = (
     "pyspark.sql.worker.write_into_data_source",
     "spark_sink.source.stream_reader",
     "spark_sink.source.membership_session",
+    "spark_sink.monitoring.logs.process_log",
     # What a reader loads when it joins the group: half a second.
     "assignors.clients.kafka_python_security",
     "assignors.member.group_member",

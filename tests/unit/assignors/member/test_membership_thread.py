@@ -24,6 +24,7 @@ class Coordinator:
     _join_task = None
     rejoining = False
     _net = SimpleNamespace(run=lambda *_: None)
+    _subscription = SimpleNamespace(subscription=None)
     _manager = SimpleNamespace(wait_for=None)
     _cluster = SimpleNamespace(
         config={"retry_backoff_ms": 100},
@@ -188,3 +189,34 @@ def test_an_answer_to_a_join_is_kept_for_the_next_poll_unless_it_is_old(
     given: list[bytes] = []
     coordinator._join_task.add_callback(given.append)
     assert given == [b"yours"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "requests"),
+    [
+        pytest.param([{"a", "b", "c"}], 1, id="all names at once"),
+        pytest.param([set(), {"a", "b"}], 2, id="an answer from before the subscription"),
+        pytest.param([{"a"}, {"a"}], 2, id="a topic that does not exist"),
+    ],
+)
+def test_topics_are_listed_until_all_names_are_known_or_twice(
+    monkeypatch: pytest.MonkeyPatch, answers: list[set[str]], requests: int
+) -> None:
+    """A leader without the topics would assign nothing; a request too many delays each start of a member."""
+    asked: list[set[str]] = []
+    known = [set[str]()]
+
+    def run(*_: object) -> None:
+        known[0] = answers[len(asked)]
+        asked.append(known[0])
+
+    coordinator = Coordinator(polls=0)
+    thread, _ = thread_of(coordinator)
+    monkeypatch.setattr(coordinator, "_net", SimpleNamespace(run=run), raising=False)
+    monkeypatch.setattr(coordinator, "_subscription", SimpleNamespace(subscription={"a", "b"}), raising=False)
+    cluster = SimpleNamespace(**{**vars(Coordinator._cluster), "topics": lambda **_: known[0]})
+    monkeypatch.setattr(coordinator, "_cluster", cluster, raising=False)
+    thread.start()
+    assert coordinator.joining.wait(10)
+    thread.end(leave=True)
+    assert len(asked) == requests

@@ -2,12 +2,15 @@
 
 import threading
 from collections.abc import Iterable
+from concurrent.futures import Future
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from assignors import MembershipError
-from spark_sink.errors import FetchError, OptionError
+from spark_sink.errors import FetchError, JoinError, OptionError
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -128,3 +131,41 @@ def test_a_connection_that_failed_ahead_is_tried_again_by_the_question(
     with pytest.raises(FetchError, match="could not be read: no broker answers"):
         offsets.committed([TopicPartition("a", 0)])
     assert len(tries) == 2
+
+
+def _rights_checked(offsets: PartitionOffsets, monkeypatch: pytest.MonkeyPatch, **codes: int | None) -> list[list[str]]:
+    """Check the rights for topics whose descriptions end with these errors; return the topics of each request."""
+    asked: list[list[str]] = []
+
+    def describe_topics(topics: Any, request_timeout: float) -> dict[str, Future[None]]:
+        assert request_timeout > 0
+        asked.append(topics.topic_names)
+        found = {name: Future[None]() for name in topics.topic_names}
+        for name, answer in found.items():
+            code = codes[name]
+            if code is None:
+                answer.set_result(None)
+            else:
+                answer.set_exception(KafkaException(KafkaError(code)))
+        return found
+
+    monkeypatch.setattr(offsets, "_admin", SimpleNamespace(describe_topics=describe_topics))
+    offsets.check_rights(codes)
+    return asked
+
+
+def test_rights_for_all_topics_are_one_request(offsets: PartitionOffsets, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each would delay a query of 200 topics by seconds; topics to come, and no answer, are no refusal."""
+    codes = {"a": None, "b": KafkaError.UNKNOWN_TOPIC_OR_PART, "c": KafkaError._TIMED_OUT}
+    assert _rights_checked(offsets, monkeypatch, **codes) == [["a", "b", "c"]]
+
+
+def test_a_topic_that_is_refused_is_named(offsets: PartitionOffsets, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the right to describe it, a topic looks as if it did not exist."""
+    with pytest.raises(JoinError, match="topic 'b' is refused to this user"):
+        _rights_checked(offsets, monkeypatch, a=None, b=KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+
+def test_a_pattern_asks_for_no_rights(offsets: PartitionOffsets, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It selects only topics that the brokers list."""
+    assert _rights_checked(offsets, monkeypatch) == []
