@@ -15,8 +15,17 @@ def query_columns(schema: StructType) -> pa.Schema:
     """Return the columns of a query's rows in the form of a table.
 
     Raises:
-        SchemaError: a column that identifies the record is missing, or a column has a type that no file can have.
+        SchemaError: a column that identifies the record is missing, two columns have one name, or a column has a type
+            that no file can have.
     """
+    spelled: dict[str, str] = {}
+    for name in schema.names:
+        if (other := spelled.get(name.lower())) is not None:
+            differ = "" if other == name else f" and {name!r}, which differ in case only"
+            raise SchemaError(
+                f"the query has two columns of the name {other!r}{differ}, and a table can have one: rename or drop one"
+            )
+        spelled[name.lower()] = name
     return normal_schema(pa.schema([_arrow_field(one) for one in schema]))
 
 

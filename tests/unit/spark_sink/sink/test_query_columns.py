@@ -59,3 +59,11 @@ def test_a_type_that_no_file_can_have_is_refused_with_its_column(kind: DataType)
 def test_other_types_are_taken(kind: DataType) -> None:
     """Also with types inside."""
     assert query_columns(StructType([*KEYS, StructField("c", kind)])).names == ["topic", "partition", "offset", "c"]
+
+
+@pytest.mark.parametrize("twins", [("c", "c"), ("c", "C"), ("id", "topic"), ("OFFSET", "id")], ids=",".join)
+def test_two_columns_of_one_name_are_refused(twins: tuple[str, str]) -> None:
+    """A join leaves them: without this, Arrow says of one that identifies the record that it does not exist."""
+    columns = StructType([*KEYS, *(StructField(name, LongType()) for name in twins)])
+    with pytest.raises(SchemaError, match=r"two columns of the name '(c|topic|offset)'.*: rename or drop one"):
+        query_columns(columns)
