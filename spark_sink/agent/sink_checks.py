@@ -7,7 +7,7 @@ import pyarrow as pa
 from assignors.clients import shown
 from spark_sink.agent.agent_name_lock import only_agent_of_its_name
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.agent.checkpoint_of_table import refuse_other_table
+from spark_sink.agent.checkpoint_of_table import refuse_damaged, refuse_other_table
 from spark_sink.checks import (
     ANSWER_S,
     BrokerChecks,
@@ -187,6 +187,7 @@ def _refuse_folder(settings: AgentSettings) -> None:
 
 def _checkpoint(settings: AgentSettings) -> str:
     refuse_other_table(settings)
+    refuse_damaged(settings)
     return check_writable(folder_of_spark(settings.checkpoint), settings.storage)
 
 

@@ -66,7 +66,8 @@ def check_table(  # noqa: PLR0913 -- what a table is
     there = [uri for uri in found[:_MOST] if _fits(uri, group, storage, columns, merge_schema=merge_schema)]
     check_writable(address, storage)
     if PLACEHOLDER in address:
-        return f"{address}: {len(found)} tables"
+        folders = "; new ones are Delta tables in folders of such names, not in an Iceberg catalog"
+        return f"{address}: {len(found)} tables{folders if not found and looks_iceberg(address) else ''}"
     if not there and looks_iceberg(address):
         return f"{_state(address, there=False)} as a Delta table in this folder, not in an Iceberg catalog"
     return _state(address, there=bool(there))

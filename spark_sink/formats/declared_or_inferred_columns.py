@@ -25,6 +25,8 @@ _SIMPLE = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+# delta-rs writes a schema of more than 41 structs in each other into a table's log, and cannot read it.
+MOST_LEVELS = 32
 _DECIMAL = re.compile(r"decimal\((\d+)(?:,\s*(\d+))?\)", re.ASCII)
 
 
@@ -97,12 +99,15 @@ def _simple(kind: object) -> pa.DataType:
     )
 
 
-def infer_columns(values: Iterable[bytes | None], skipped: Collection[str] = ()) -> pa.Schema:
+def infer_columns(
+    values: Iterable[bytes | None], skipped: Collection[str] = (), levels: int = MOST_LEVELS
+) -> pa.Schema:
     """Infer the columns of a sample: for each member the type that fits every value, text if there is none.
 
     Args:
         values: records; values other than JSON objects are ignored.
         skipped: members without a column.
+        levels: of objects and arrays in a column; deeper ones become text.
 
     Raises:
         OptionError: there is no object among them, or names of members differ only in case.
@@ -110,7 +115,7 @@ def infer_columns(values: Iterable[bytes | None], skipped: Collection[str] = ())
     seen: list[dict[str, Any]] = [found for one in values if (found := parse(one, 0, {}))]
     if not seen:
         raise OptionError("no JSON object was found to infer a schema from: give it with the option 'valueSchema'")
-    fields = _members(seen, "")
+    fields = _members(seen, "", levels)
     if not (fields := [one for one in fields if one.name not in skipped]):
         raise OptionError(
             f"the JSON objects have no members but {sorted(skipped)}: give 'valueSchema', or 'variant' there"
@@ -118,7 +123,7 @@ def infer_columns(values: Iterable[bytes | None], skipped: Collection[str] = ())
     return pa.schema(fields)
 
 
-def _members(objects: Iterable[dict[str, Any]], path: str) -> list[pa.Field]:
+def _members(objects: Iterable[dict[str, Any]], path: str, levels: int) -> list[pa.Field]:
     values: dict[str, list[Any]] = {}
     for one in objects:
         for name, inner in one.items():
@@ -130,17 +135,17 @@ def _members(objects: Iterable[dict[str, Any]], path: str) -> list[pa.Field]:
                 f"members {path + other!r} and {path + name!r} differ in case only, and a table's columns may not: say "
                 "with the option 'valueSchema' which to take"
             )
-    return [pa.field(name, _common(found, f"{path}{name}.")) for name, found in sorted(values.items())]
+    return [pa.field(name, _common(found, f"{path}{name}.", levels)) for name, found in sorted(values.items())]
 
 
-def _common(values: list[Any], path: str) -> pa.DataType:
+def _common(values: list[Any], path: str, levels: int) -> pa.DataType:
     """Return the type that fits all values; text if there is none, or if no value shows a type: `[]`, `{}`, null."""
     found = [one for one in values if one is not None]
     kinds = set(map(type, found))
-    if kinds == {dict} and any(found):
-        return pa.struct(_members(found, path))
-    if kinds == {list} and any(one is not None for inner in found for one in inner):
-        return pa.list_(_common([one for inner in found for one in inner], path))
+    if levels > 0 and kinds == {dict} and any(found):
+        return pa.struct(_members(found, path, levels - 1))
+    if levels > 0 and kinds == {list} and any(one is not None for inner in found for one in inner):
+        return pa.list_(_common([one for inner in found for one in inner], path, levels - 1))
     if kinds == {int} and all(-(2**63) <= one < 2**63 for one in found):
         return pa.int64()
     if float in kinds and kinds <= {int, float}:

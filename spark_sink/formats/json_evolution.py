@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_sink.errors import OptionError
-from spark_sink.formats.declared_or_inferred_columns import infer_columns
+from spark_sink.formats.declared_or_inferred_columns import MOST_LEVELS, infer_columns
 from spark_sink.formats.decoder import RESERVED
 
 # Parquet and Spark refuse these characters in the names of columns.
@@ -82,11 +82,11 @@ def new_columns(rescued: Iterable[str], known: pa.Schema) -> pa.Schema:
     Returns:
         New columns, and known columns with only the fields that are new in them.
     """
-    return pa.schema(_new_fields(list(known), map(json.loads, rescued), RESERVED))
+    return pa.schema(_new_fields(list(known), map(json.loads, rescued), MOST_LEVELS, RESERVED))
 
 
 def _new_fields(
-    known: Sequence[pa.Field], objects: Iterable[dict[str, Any]], reserved: Collection[str] = ()
+    known: Sequence[pa.Field], objects: Iterable[dict[str, Any]], levels: int, reserved: Collection[str] = ()
 ) -> list[pa.Field]:
     values: dict[str, list[Any]] = {}
     for one in objects:
@@ -97,7 +97,7 @@ def _new_fields(
     found: list[pa.Field] = []
     for name in sorted(values):
         if name in kinds:
-            if (part := _new_inside(kinds[name], values[name])) is not None:
+            if (part := _new_inside(kinds[name], values[name], levels)) is not None:
                 found.append(pa.field(name, part))
             continue
         if name.lower() in taken or not name or not _UNWRITABLE.isdisjoint(name) or not any(map(_shows, values[name])):
@@ -105,20 +105,21 @@ def _new_fields(
         if len(taken) >= _MOST_COLUMNS:
             continue
         try:
-            found += infer_columns(json.dumps({name: one}).encode() for one in values[name])
+            found += infer_columns((json.dumps({name: one}).encode() for one in values[name]), levels=levels)
         except OptionError:  # names inside it differ only in case
             continue
         taken.add(name.lower())
     return found
 
 
-def _new_inside(kind: pa.DataType, values: Iterable[Any]) -> pa.DataType | None:
+def _new_inside(kind: pa.DataType, values: Iterable[Any], levels: int) -> pa.DataType | None:
     """Return a struct, or a list of structs, with only its new fields; None if there are none."""
     if pa.types.is_struct(kind):
-        fields = _new_fields(list(kind), [one for one in values if isinstance(one, dict)])
+        fields = _new_fields(list(kind), [one for one in values if isinstance(one, dict)], levels - 1)
         return pa.struct(fields) if fields else None
     if pa.types.is_list(kind):
-        part = _new_inside(kind.value_type, [each for one in values if isinstance(one, list) for each in one])
+        items = [each for one in values if isinstance(one, list) for each in one]
+        part = _new_inside(kind.value_type, items, levels - 1)
         return None if part is None else pa.list_(part)
     return None
 

@@ -48,15 +48,30 @@ def _filled(variants: pa.StructArray) -> pa.StructArray:
 def delta_field(field: pa.Field) -> Field:
     """Return the column of a Delta table for an Arrow column.
 
+    A table that is created with other columns takes no batch, also none of a corrected query.
+
     Raises:
-        SchemaError: Delta cannot have it, such as a struct whose fields differ only in case.
+        SchemaError: Delta or this sink cannot have it, such as a struct whose fields differ only in case.
     """
     if is_variant(field.type):
         return Field(field.name, VariantType())
+    if _has_variant(field.type):
+        raise SchemaError(
+            f"column {field.name!r} has a variant inside of another type, which this sink does not write; make it a "
+            "column of its own, or text by to_json"
+        )
     try:
-        return Field.from_arrow(field)
+        found = Field.from_arrow(field)
+        Schema.from_json(Schema([found]).to_json())  # delta-rs writes deeper structs than it reads
     except Exception as error:  # delta-rs raises a bare one
-        raise SchemaError(f"a Delta table cannot have the column {field.name!r}: {plain(error)}") from error
+        raise SchemaError(
+            f"a Delta table cannot have the column {field.name!r}: {plain(error)}; cast it, or rename its fields"
+        ) from error
+    return found
+
+
+def _has_variant(kind: pa.DataType) -> bool:
+    return is_variant(kind) or any(_has_variant(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def arrow_columns(schema: Schema) -> pa.Schema:

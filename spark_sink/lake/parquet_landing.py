@@ -189,6 +189,8 @@ class _OpenFile:
         self._layout = layout
         self._values = dict(zip(layout.partition_columns, values, strict=True))
         self._path = new_file(self._values)
+        # A local disk does not say where it is full; the error of an object store has the address.
+        self._place = f"{files.base_path}{self._path}" if isinstance(files, pa_fs.SubTreeFileSystem) else self._path
         self._held: list[pa.Table] = []
         self.held_bytes = self._bytes = 0
         self._spans: dict[TopicPartition, Span] = {}
@@ -210,7 +212,7 @@ class _OpenFile:
     def close(self) -> DataFile:
         """Finish the file and return its description."""
         self.flush()
-        with storage_errors(self._path):
+        with storage_errors(self._place):
             self._opened().close()
             self._stream.close()
             size = self._files.get_file_info(self._path).size
@@ -231,7 +233,7 @@ class _OpenFile:
             spans = spans_of(rows)
             merge_spans(self._spans, spans)
             self._stats.add(rows, spans)
-            with storage_errors(self._path):
+            with storage_errors(self._place):
                 self._opened().write_table(rows.select(self._columns))
 
     def _opened(self) -> pq.ParquetWriter:

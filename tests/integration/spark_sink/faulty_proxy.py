@@ -3,7 +3,7 @@
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,6 +34,8 @@ class FaultyProxy(ThreadingHTTPServer):
 
     Args:
         target: address of the server.
+        port: of the proxy; 0 for any.
+        handler: of its requests.
 
     Attributes:
         faults: those that are left.
@@ -41,11 +43,11 @@ class FaultyProxy(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, port: int = 0, handler: "type[Handler] | None" = None) -> None:
         self.server = urlsplit(target).netloc
         self.faults: list[Fault] = []
         self._lock = threading.Lock()
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), handler or Handler)
 
     @property
     def address(self) -> str:
@@ -61,16 +63,18 @@ class FaultyProxy(ThreadingHTTPServer):
             return found
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """Passes a request on, or answers it with a fault."""
+
     server: FaultyProxy
     protocol_version = "HTTP/1.1"
 
     def _answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self._body()
         fault = self.server.fault_of(self.command, self.path)
-        status, found = self._asked(body) if fault is None or fault.after else (200, b"{}")
+        status, headers, found = self._asked(body) if fault is None or fault.after else (200, {}, b"{}")
         if fault is None:
-            self._send(status, found)
+            self._send(status, found, headers=headers)
         elif isinstance(fault.how, int):
             error = {"error": {"message": "injected", "type": "Injected", "code": fault.how}}
             self._send(fault.how, json.dumps(error).encode())
@@ -78,31 +82,49 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, b"<html>log in</html>")
         else:
             if fault.how == CUT:
-                self._send(status, found[: len(found) // 2], len(found))
+                self._send(status, found[: len(found) // 2], len(found), headers)
             self.close_connection = True
             self.connection.close()
 
-    def _asked(self, body: bytes) -> tuple[int, bytes]:
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        chunks = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            chunks.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            continue
+        return b"".join(chunks)
+
+    def _asked(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         to = http.client.HTTPConnection(self.server.server, timeout=60)
-        left_out = {"host", "connection", "accept-encoding"}
+        left_out = {"host", "connection", "accept-encoding", "content-length", "expect", "transfer-encoding"}
         headers = {name: value for name, value in self.headers.items() if name.lower() not in left_out}
         try:
             to.request(self.command, self.path, body or None, headers)
             answer = to.getresponse()
-            return answer.status, answer.read()
+            return answer.status, dict(answer.getheaders()), answer.read()
         finally:
             to.close()
 
-    def _send(self, status: int, body: bytes, length: int | None = None) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body) if length is None else length))
+    def _send(
+        self, status: int, body: bytes, length: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        found = {name.title(): value for name, value in (headers or {}).items()}
+        found = {"Content-Type": "application/json", **found}
+        if length is not None or self.command != "HEAD":
+            found["Content-Length"] = str(len(body) if length is None else length)
+        self.send_response_only(status)
+        for name, value in found.items():
+            if name not in {"Connection", "Transfer-Encoding"}:
+                self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
             self.wfile.flush()
 
-    do_GET = do_POST = do_DELETE = do_HEAD = _answer  # noqa: N815 -- names of http.server
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _answer  # noqa: N815 -- names of http.server
 
     def log_message(self, *_: object) -> None:
         """Write nothing."""

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.agent.checkpoint_of_table import bind_checkpoint
+from spark_sink.agent.checkpoint_of_table import bind_checkpoint, refuse_damaged
 from spark_sink.errors import OptionError
+from spark_sink.ranges.batch_offset import Offset, Range
 from tests.unit.spark_sink.agent.test_agent_name_lock import settings
 
 
@@ -49,3 +50,27 @@ def test_the_address_is_compared_and_not_its_spelling(tmp_path: Path, monkeypatc
     bind_checkpoint(settings(tmp_path, table="table"))
     bind_checkpoint(settings(tmp_path, table=f"file://{tmp_path}/table"))
     assert json.loads((tmp_path / "checkpoint" / "azimuth-table.json").read_text()) == {"table": f"{tmp_path}/table"}
+
+
+OFFSET = Offset.of([Range("t", 0, 0, 5)]).json()
+FILES = {  # as Spark 4 writes them
+    "metadata": '{"id":"5f9c"}',
+    "offsets/9": f'v1\n{{"batchWatermarkMs":0}}\n{OFFSET}',
+    "offsets/10": f'v1\n{{"batchWatermarkMs":0}}\n{OFFSET}',
+    "commits/9": 'v1\n{"nextBatchWatermarkMs":0}',
+}
+
+
+@pytest.mark.parametrize("path", FILES)
+@pytest.mark.parametrize("left", ["", "v", "half"])
+def test_a_checkpoint_with_a_damaged_file_is_refused_with_its_name(tmp_path: Path, path: str, left: str) -> None:
+    """A full disk or a copy may cut it off; Spark's own sentence says only `Unexpected end-of-input`."""
+    refuse_damaged(settings(tmp_path))  # there is none yet
+    for one, text in FILES.items():
+        (tmp_path / "checkpoint" / one).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "checkpoint" / one).write_text(text)
+    (tmp_path / "checkpoint" / "offsets" / ".10.crc").write_bytes(b"crc")
+    refuse_damaged(settings(tmp_path))
+    (tmp_path / "checkpoint" / path).write_text(FILES[path][:-4] if left == "half" else left)
+    with pytest.raises(OptionError, match=rf"its file {path} is damaged; delete the whole folder, or name another"):
+        refuse_damaged(settings(tmp_path))

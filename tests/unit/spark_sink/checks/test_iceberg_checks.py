@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
@@ -121,3 +122,16 @@ def test_a_name_of_a_catalog_without_options_is_said_to_be_a_folder(
     assert said.endswith("new; the first commit creates it as a Delta table in this folder, not in an Iceberg catalog")
     (tmp_path / "lake.raw.events").mkdir()
     assert check_table("lake.raw.events", "g", {}, COLUMNS).endswith("new; the first commit creates it")
+
+
+def test_names_of_a_catalog_by_topic_are_said_to_be_folders_until_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with the name of one table: the topics' tables would be in the folder of the process."""
+    monkeypatch.chdir(tmp_path)
+    said = check_table("lake.raw.{topic}", "g", {}, COLUMNS)
+    assert said == (
+        "lake.raw.{topic}: 0 tables; new ones are Delta tables in folders of such names, not in an Iceberg catalog"
+    )
+    write_deltalake("lake.raw.orders", COLUMNS.empty_table())
+    assert check_table("lake.raw.{topic}", "g", {}, COLUMNS) == "lake.raw.{topic}: 1 tables"

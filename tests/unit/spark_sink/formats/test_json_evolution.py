@@ -1,16 +1,19 @@
 """Columns that a table keeps for JSON values: agents that take them from there decode alike."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_sink.formats import JsonDecoder
+from spark_sink.formats import JsonDecoder, infer_columns
 from spark_sink.formats.json_evolution import agreed_columns, common_columns, new_columns, value_columns
 from spark_sink.formats.unknown_policy import COLUMN
+from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.schema_fit import fitting
+from spark_sink.lake.table_contract import KEYS
 from tests.unit.spark_sink.formats.examples import decoded
 from tests.unit.spark_sink.formats.test_json_properties import ANY, _json
 
@@ -92,6 +95,34 @@ def test_fields_become_columns_where_a_table_can_take_them(
 def test_objects_used_as_maps_do_not_fill_the_table_with_columns() -> None:
     """Names that are identifiers have no end."""
     assert len(new_columns([json.dumps({f"user-{n}": n for n in range(5_000)})], KNOWN)) < 1_000
+
+
+def _nested(levels: int, inside: object, *, lists: bool) -> object:
+    for _ in range(levels // 2):
+        inside = {"a": [inside]} if lists else {"a": {"a": inside}}
+    return inside
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_no_record_makes_a_table_deeper_than_its_readers(tmp_path: Path, *, lists: bool) -> None:
+    """One record, or several of which each is a little deeper: the table could not be read any more, by any agent."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    known = pa.schema([("id", pa.int64())])
+    table.create(pa.schema([*KEYS.items(), *known]))
+    for levels in (150, *range(10, 150, 20)):
+        deep = {"deep": _nested(levels, {f"b{levels}": 1}, lists=lists), f"more{levels}": 1}
+        text = json.dumps(deep).encode()
+        [(row, error)] = decoded([text], JsonDecoder(known, "evolve", texts=True))
+        assert error is None
+        table.add_columns(new_columns([str(row[COLUMN])], known))
+        found = DeltaLakeTable(str(tmp_path), "g").refresh()
+        assert found is not None
+        known = value_columns(found.schema) or known
+        [(row, error)] = decoded([text], JsonDecoder(known, "evolve", texts=True))
+        assert (error, row[f"more{levels}"]) == (None, 1)
+    sample = infer_columns([json.dumps(_nested(150, 1, lists=lists)).encode()])
+    DeltaLakeTable(str(tmp_path / "new"), "g").create(pa.schema([*KEYS.items(), *sample]))
+    assert DeltaLakeTable(str(tmp_path / "new"), "g").refresh() is not None
 
 
 def test_tasks_that_saw_other_values_agree() -> None:

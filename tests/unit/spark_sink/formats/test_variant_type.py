@@ -9,6 +9,7 @@ from deltalake.schema import VariantType
 from pyspark.sql.types import VariantVal
 
 from spark_sink import positions
+from spark_sink.errors import SchemaError
 from spark_sink.formats.variant_type import VARIANT
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.verification import verify
@@ -30,7 +31,7 @@ def _land(root: Path, begin: int, end: int, schema: pa.Schema = SCHEMA, **more: 
         value = {"value": found.value, "metadata": found.metadata}
         rows.append({"topic": "t", "partition": 0, "offset": offset, "value": value if offset % 5 else None})
     sorting = Sorting(options, schema, "run")
-    sorting.write(pa.RecordBatch.from_pylist([{name: row[name] for name in schema.names} for row in rows], schema))
+    sorting.write(pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema))
     Tables(options).commit(Offset.of([Range("t", 0, begin, end)]), sorting.close(), schema, 0)
 
 
@@ -67,3 +68,30 @@ def test_a_variant_may_be_added_to_a_table_that_can_hold_one(tmp_path: Path, mer
         return
     _land(tmp_path, 5, 10, mergeSchema=merge)
     assert verify(str(tmp_path / "table")).ok
+
+
+DEEP = pa.int64()
+for _ in range(60):
+    DEEP = pa.struct([("a", DEEP)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (pa.list_(VARIANT), "column 'c' has a variant inside of another type"),
+        (pa.map_(pa.string(), pa.struct([("a", VARIANT)])), "column 'c' has a variant inside of another type"),
+        (DEEP, "a Delta table cannot have the column 'c': .*; cast it"),
+        (pa.duration("us"), "a Delta table cannot have the column 'c': .*; cast it"),
+    ],
+    ids=["list", "map", "deep", "interval"],
+)
+def test_no_table_is_made_or_changed_that_takes_no_batch(tmp_path: Path, kind: pa.DataType, sentence: str) -> None:
+    """delta-rs writes such a column into the log; a corrected query could not write to the table, or not read it."""
+    odd = normal_schema(pa.schema([*SCHEMA, pa.field("c", kind)]))
+    with pytest.raises(SchemaError, match=sentence):
+        _land(tmp_path, 0, 5, odd)
+    _land(tmp_path, 0, 5)
+    with pytest.raises(SchemaError, match=sentence):
+        _land(tmp_path, 5, 10, odd, mergeSchema="true")
+    _land(tmp_path, 5, 10)
+    assert verify(str(tmp_path / "table")).rows == 10

@@ -1,0 +1,76 @@
+"""A proxy before an object store that answers some requests wrongly.
+
+It is a process of its own, because delta-rs waits with Python's lock. Arguments: port, address of the store.
+`POST /-/faults` sets the faults as JSON, such as `[{"how": 503, "after": true, "method": "PUT", "path": "_delta_log"}]`
+with a regular expression of the path, and `GET /-/faults` returns how often each is still to come.
+"""
+
+import json
+import re
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.integration.spark_sink.faulty_proxy import Fault, FaultyProxy, Handler
+from tests.integration.spark_sink.small_servers import answering, server
+
+_CONTROL = "/-/faults"
+
+
+class _Controlled(Handler):
+    def _answer(self) -> None:
+        if self.path != _CONTROL:
+            super()._answer()
+            return
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if body:
+            self.server.faults = [_fault(**one) for one in json.loads(body)]
+        self._send(200, json.dumps([one.times for one in self.server.faults]).encode())
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _answer  # noqa: N815 -- names of http.server
+
+
+def _fault(how: int | str, *, after: bool, method: str, path: str, times: int = 1) -> Fault:
+    wanted = re.compile(path)
+    return Fault(how=how, after=after, hits=lambda one, at: one == method and bool(wanted.search(at)), times=times)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyStore:
+    """The proxy, from another process.
+
+    Attributes:
+        address: of the proxy.
+    """
+
+    address: str
+
+    def set(self, *faults: dict[str, Any]) -> None:
+        """Set the faults, in place of earlier ones."""
+        self._ask(json.dumps(faults).encode())
+
+    def left(self) -> list[int]:
+        """Return how often each fault is still to come."""
+        found: list[int] = json.loads(self._ask(None))
+        return found
+
+    def _ask(self, body: bytes | None) -> bytes:
+        with urllib.request.urlopen(f"{self.address}{_CONTROL}", body, timeout=30) as answer:  # noqa: S310 -- ours
+            text: bytes = answer.read()
+        return text
+
+
+@contextmanager
+def faulty_store(target: str, log: Path) -> Iterator[FaultyStore]:
+    """Run a proxy before a store."""
+    command = [sys.executable, "-m", "tests.integration.spark_sink.faulty_store"]
+    with server(lambda port: [*command, str(port), target], log, answering(_CONTROL)) as address:
+        yield FaultyStore(address)
+
+
+if __name__ == "__main__":
+    FaultyProxy(sys.argv[2], int(sys.argv[1]), _Controlled).serve_forever()
