@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Final
 
 from producer.decisions.leader_locality import Leaders, Locality, Racks, Reason, copies_elsewhere, locate, zones_of
 from producer.traffic_cost import UNKNOWN
+
+_NO_ZONES: Final = "set broker.rack on the brokers to see the copies and the failures of zones"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,15 +149,21 @@ def render(forecast_: Forecast) -> str:
         f"  each gets       {1 / len(now.locality.candidates):.2%} of these records (no key, or a key in a local mode)",
         f"  no key, local   {_zones(now.zones)}",
         f"  global keys     {_zones(now.keyed_zones)}",
-        f"  replication     {now.replication:.2f} copies to other zones ({now.keyed_replication:.2f} of global keys);",
-        "                  brokers send them, so no client can avoid them",
     ]
+    if forecast_.failures:
+        copies = f"{now.replication:.2f} copies to other zones ({now.keyed_replication:.2f} of global keys)"
+        lines += [
+            f"  replication     {copies};",
+            "                  brokers send them, so no client can avoid them",
+        ]
     if now.locality.reason is Reason.UNKNOWN_RACK:
         lines.insert(3, f"  racks seen      {', '.join(forecast_.failures)}")
     if now.leaderless:
         lines.append(f"  without leader  {_ids(now.leaderless)}")
     if forecast_.lagging:
         lines.append(f"  not in sync     {_ids(forecast_.lagging)}")
+    if not forecast_.failures:
+        return "\n".join([*lines, "", f"  {_NO_ZONES}"])
     lines += ["", "  if this zone fails, records without a key and local keys go to"]
     for zone, after in forecast_.failures.items():
         lines.append(f"    {zone:<14}{_zones(after.zones)} ({after.locality.reason.value})")
@@ -180,12 +189,15 @@ def render_all(forecasts: Sequence[Forecast]) -> str:
         f"  {'':<{width}}   tions   dates  mean    no key  glob.key  o. zones*    sync",
     ]
     for one in forecasts:
+        copies = f"{one.now.replication:.2f}" if one.failures else UNKNOWN
         away, keyed = (1 - shares.get(rack, 0.0) for shares in (one.now.zones, one.now.keyed_zones))
         lines.append(
             f"  {one.topic:<{width}}  {one.partitions:>6}  {len(one.now.locality.candidates):>6}  {one.skew:>4.1f}"
-            f"  {away:>8.0%}  {keyed:>8.0%}  {one.now.replication:>9.2f}  {len(one.lagging):>6}"
+            f"  {away:>8.0%}  {keyed:>8.0%}  {copies:>9}  {len(one.lagging):>6}"
         )
     lines += ["", "* replication: brokers send each byte that often to other zones, so no client can avoid it"]
+    if not any(one.failures for one in forecasts):
+        lines.append(f"* {_NO_ZONES}")
     return "\n".join(lines)
 
 

@@ -69,16 +69,21 @@ class Statistics:
 
         Args:
             config: the producer's configuration.
-            coroutines: whether callbacks are coroutines, as those of the asyncio client.
+            coroutines: whether the application's callbacks are coroutines, as those of the asyncio client.
 
         Returns:
             A configuration with both; statistics are switched on unless an interval was set.
         """
         both: Callable[..., Any] = _both_async if coroutines else _both
         extended = self.with_defaults(config)
-        extended["stats_cb"] = both(self.on_report, config.get("stats_cb"))
-        extended["error_cb"] = both(self.on_error, config.get("error_cb"))
-        return extended
+        plain = _WithPlainCallbacks(extended)
+        for name, own in (("stats_cb", self.on_report), ("error_cb", self.on_error)):
+            theirs = config.get(name)
+            extended[name] = own if theirs is None else both(own, theirs)
+            if theirs is None:
+                plain.names.add(name)
+        plain.update(extended)
+        return plain if coroutines else extended
 
     def on_error(self, error: KafkaError) -> None:
         """Read the leaders again when a broker is lost."""
@@ -158,6 +163,21 @@ class Statistics:
             )
 
 
+class _WithPlainCallbacks(dict[str, Any]):
+    """A configuration that hides the names of our callbacks from the asyncio client, which would make them coroutines.
+
+    A thread that polls waits for such a coroutine, and for ever if the loop ends before it has begun: the interpreter's
+    end then waits for the thread. A bare client without callbacks has no such wait.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self.names: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self.names and super().__contains__(name)
+
+
 def queues(
     partitions: Mapping[str, Mapping[str, int]],
     down: Collection[int] = (),
@@ -210,9 +230,7 @@ def shares(total: int, weights: Sequence[int]) -> list[int]:
     return [after - before for before, after in pairwise(cuts)]
 
 
-def _both(own: Callable[[Any], None], theirs: Callable[[Any], None] | None) -> Callable[[Any], None]:
-    if theirs is None:
-        return own
+def _both(own: Callable[[Any], None], theirs: Callable[[Any], None]) -> Callable[[Any], None]:
     if not callable(theirs):
         return theirs  # the client refuses it, and names it, before the start
 
@@ -224,11 +242,10 @@ def _both(own: Callable[[Any], None], theirs: Callable[[Any], None] | None) -> C
 
 
 def _both_async(
-    own: Callable[[Any], None], theirs: Callable[[Any], Awaitable[None]] | None
+    own: Callable[[Any], None], theirs: Callable[[Any], Awaitable[None]]
 ) -> Callable[[Any], Awaitable[None]]:
     async def both(event: Any) -> None:  # noqa: ANN401 - a text or an error, as librdkafka gives it
         own(event)
-        if theirs is not None:
-            await theirs(event)
+        await theirs(event)
 
     return both

@@ -81,6 +81,7 @@ class AZAwareProducer(Producer):
 
     Raises:
         PolicyError: a setting has a value that cannot work.
+        TypeError: the configuration is missing.
 
     Contract:
     * Methods may be called from any thread, as with the base class; an explicit partition is never changed.
@@ -112,6 +113,8 @@ class AZAwareProducer(Producer):
         **more: Unpack[ProducerOptions],
     ) -> None:
         options, settings = split_options(more)
+        if config is None and not settings:
+            raise TypeError("the configuration is missing")
         config = {**(config or {}), **settings}
         policy = zone_policy(config, options)
         parts = ProducerParts(

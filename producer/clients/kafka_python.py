@@ -199,37 +199,23 @@ class AZAwarePartitioner(Partitioner):
     def watch(self, producer: KafkaProducer) -> None:
         """Count headers and bytes on the wire as well, and avoid slow leaders; call it once, before the first record.
 
-        kafka-python shows a partitioner no headers, so `producer.send` is replaced by one that counts them.
+        kafka-python shows a partitioner no headers, so the producer becomes one of a subclass whose `send` counts them.
+        An attribute of its own would keep it alive, and a producer that is forgotten would not close itself.
         """
         untyped: Any = producer
-        send = untyped.send
-
-        @functools.wraps(send)
-        def weighed(  # noqa: PLR0913, PLR0917 - kafka-python's signature
-            topic: str,
-            value: object = None,
-            key: object = None,
-            headers: list[tuple[str, bytes]] | None = None,
-            partition: int | None = None,
-            timestamp_ms: int | None = None,
-        ) -> object:
-            future = send(topic, value=value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
-            if headers and partition is None:
-                self.__count_headers(future, headers_length(headers), keyed=key is not None)
-            return future
-
-        untyped.send = weighed
+        untyped.__class__ = _weighing(producer, self.__count_headers)
         self.__accumulator = weakref.ref(producer._accumulator)  # noqa: SLF001 - no public name shows the queue
         self.__wire_totals = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
 
-    def __count_headers(self, future: Any, size: int, *, keyed: bool) -> None:  # noqa: ANN401 - untyped there
+    def __count_headers(self, future: Any, size: int) -> None:  # noqa: ANN401 - untyped there
         place = getattr(getattr(future, "_produce_future", None), "topic_partition", None)
-        if place is None:  # the record was refused
+        if place is None or place.partition is None:  # the record was refused
             return
         partitioner = self.__partitioners.get(place.topic)
         if partitioner is not None:
             destinations = partitioner.destinations
-            keyed = keyed and destinations.shortest_key == 0  # kafka-python's empty keys are keys
+            # As serialized, -1 for none: a serializer may make a key of None, or None of a key.
+            keyed = future.args[3] >= destinations.shortest_key
             counts = destinations.keyed if keyed else destinations.unkeyed
             counts.add(place.partition, size, 0)
             if not keyed and destinations.partition == place.partition and destinations.is_full():
@@ -293,6 +279,32 @@ def _batches_waiting(accumulator: RecordAccumulator, partitioner: TopicPartition
     waiting = accumulator._batches  # noqa: SLF001 - no public name shows the queue
     places = (TopicPartition(partitioner.topic, partition) for partition in partitioner.locality.candidates)
     return {place.partition: len(waiting[place]) for place in places if waiting.get(place)}
+
+
+def _weighing(producer: KafkaProducer, count: Callable[[object, int], None]) -> type[KafkaProducer]:
+    """Return a subclass of the producer's class whose `send` counts the headers of records without a partition."""
+    kind: Any = type(producer)
+    own = vars(producer).pop("send", None)  # the application's own, which a method of the class would not reach
+
+    @functools.wraps(kind.send)
+    def send(  # noqa: PLR0913, PLR0917 - kafka-python's signature
+        self: KafkaProducer,
+        topic: str,
+        value: object = None,
+        key: object = None,
+        headers: list[tuple[str, bytes]] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> object:
+        sends = functools.partial(kind.send, self) if own is None else own
+        future = sends(topic, value=value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+        if headers and partition is None:
+            count(future, headers_length(headers))
+        return future
+
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+    weighing: type[KafkaProducer] = type(kind)(kind.__name__, (kind,), {**names, "send": send})
+    return weighing
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Refreshes the leaders of a confluent-kafka producer, in a separate thread."""
 
+import re
 import threading
 import warnings
 import weakref
@@ -33,7 +34,7 @@ _SLICE_S = 1.0
 _REST = 20
 """Ratio of the thread's pauses to the CPU time of its readings, so that it uses at most a twentieth of a core: it holds
 the interpreter's lock, and at 10,000 topics a reading takes a second."""
-
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 AskLeaders = Callable[[float], Mapping[str, tuple[int | None, ...]]]
 """Requests leaders from the cluster within some seconds."""
@@ -333,14 +334,12 @@ def _is_unconnected(error: MetadataError) -> bool:
 
 
 def _is_name(topic: object) -> bool:
-    """Return whether a topic may have this name, as far as the client can ask for it."""
-    if not isinstance(topic, str) or not topic or "\0" in topic:
-        return False
-    try:
-        topic.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    """Return whether a topic may have this name, by the rule of Kafka's brokers.
+
+    Other names are not asked for: librdkafka keeps the answer, and then refuses the first record in `produce`, in place
+    of its delivery report.
+    """
+    return isinstance(topic, str) and _NAME.fullmatch(topic) is not None and topic not in {".", ".."}
 
 
 def _waking_at_end(watcher: LeaderWatcher, wake: WakeUp) -> "weakref.ref[LeaderWatcher]":

@@ -152,14 +152,13 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
         partition: int = -1,
         timestamp: int = 0,
         headers: Any = None,  # noqa: ANN401 - as the base class types it
-        **kwargs: Any,  # noqa: ANN401 - as the base class types it
     ) -> "asyncio.Future[Any]":
         """Serialize a record and send it, as `AZAwareAIOProducer.produce`.
 
         Raises:
             KeySerializationError, ValueSerializationError: a serializer failed; nothing is sent.
             RuntimeError: the producer is closed. This and the next are raised before a serializer is called.
-            TypeError: the topic is not a str.
+            TypeError: the topic is not a str, or there is another argument, as `on_delivery`: await the future instead.
         """
         if self._kafka_azimuth_unbuilt is not None:
             raise RuntimeError(f"its serializers are not built yet: await {type(self).__name__}(...)")
@@ -168,10 +167,10 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
         # The base class refuses some of these arguments whatever their value.
-        kwargs |= {"partition": partition} if partition != -1 else {}
-        kwargs |= {"timestamp": timestamp} if timestamp != 0 else {}
-        kwargs |= {"headers": headers} if headers is not None else {}
-        return await self._kafka_azimuth_serializing.produce(super().produce, topic, key, value, kwargs)
+        more = {"partition": partition} if partition != -1 else {}
+        more |= {"timestamp": timestamp} if timestamp != 0 else {}
+        more |= {"headers": headers} if headers is not None else {}
+        return await self._kafka_azimuth_serializing.produce(super().produce, topic, key, value, more)
 
 
 class _SerializingCalls:

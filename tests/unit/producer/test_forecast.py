@@ -44,6 +44,17 @@ def test_a_zone_that_no_broker_has_is_told_with_the_racks_there_are() -> None:
     assert "racks seen" not in render(forecast("flights", LEADERS, REPLICAS, RACKS, "az-a"))
 
 
+def test_without_racks_the_text_says_what_it_cannot_know() -> None:
+    """It said that brokers send no copies to other zones, and ended with the head of an empty table."""
+    seen = forecast("flights", LEADERS, REPLICAS, dict.fromkeys(RACKS), "az-a")
+    for text in (render(seen), render_all([seen])):
+        assert "0.00" not in text
+        assert "set broker.rack" in text.splitlines()[-1]
+        assert max(len(line) for line in text.splitlines()) <= 90
+    assert "no broker has a rack" in render(seen)
+    assert "if this zone fails" not in render(seen)
+
+
 def test_the_text_fits_a_terminal() -> None:
     """80 columns, with the longest reason and partitions without a leader."""
     text = render(forecast("flights", LEADERS, [[leader] for leader in LEADERS], RACKS, "az-x"))

@@ -230,3 +230,20 @@ def test_ignored_keys_stay_local_and_change_partitions(
             return {message.partition() for message in await asyncio.gather(*sent)}
 
     assert asyncio.run(run()) == {0, 2}
+
+
+def test_a_thread_that_polls_does_not_wait_for_a_loop_that_has_ended(mock: MockCluster) -> None:
+    """A report of the statistics came when the loop had just stopped: the process then never ended."""
+    mock.create(TOPIC, [1])
+    loop = asyncio.new_event_loop()
+
+    async def make() -> AZAwareAIOProducer:
+        return AZAwareAIOProducer({**config(mock), "statistics.interval.ms": 10}, buffer_timeout=0)
+
+    producer = loop.run_until_complete(make())
+    polled = threading.Thread(target=producer._producer.poll, args=(10,), daemon=True)
+    polled.start()
+    polled.join(10)
+    assert not polled.is_alive()
+    loop.run_until_complete(producer.close())
+    loop.close()

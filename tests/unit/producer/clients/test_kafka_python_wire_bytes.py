@@ -1,7 +1,6 @@
 """kafka-python's bytes on the wire, counted concurrently with its own threads."""
 
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 from kafka.metrics import KafkaMetric, Metrics
@@ -12,6 +11,16 @@ from producer.clients.kafka_python_wire_bytes import WireTotals
 from tests.unit.producer.clients.test_kafka_python import choose, metadata
 
 LIMIT_S = 10.0
+
+
+class Unconnected:
+    """What a watched producer has, without a connection."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._accumulator = self._metrics = metrics
+
+    def send(self) -> None:
+        """Send nothing."""
 
 
 class Meeting(Metrics):
@@ -82,7 +91,7 @@ def test_bytes_count_from_the_watch_on_and_once_per_node() -> None:
 def test_bytes_stay_in_the_zone_that_their_broker_had() -> None:
     """A broker that came back in another rack took its history with it: the counter of its old zone fell."""
     metrics: Any = Metrics()
-    producer: Any = SimpleNamespace(send=lambda: None, _accumulator=metrics, _metrics=metrics)
+    producer: Any = Unconnected(metrics)
     partitioner = AZAwarePartitioner(rack="az-a")
     partitioner.watch(producer)
     sensor = connect(metrics, "1")
@@ -99,7 +108,7 @@ def test_bytes_stay_in_the_zone_that_their_broker_had() -> None:
 def test_bytes_before_the_first_record_belong_to_the_zone_too() -> None:
     """The racks are first read for a record: a scrape before it put the bytes into the zone "unknown" for ever."""
     metrics: Any = Metrics()
-    producer: Any = SimpleNamespace(send=lambda: None, _accumulator=metrics, _metrics=metrics)
+    producer: Any = Unconnected(metrics)
     partitioner = AZAwarePartitioner(rack="az-a")
     partitioner.watch(producer)
     connect(metrics, "1").record(100)

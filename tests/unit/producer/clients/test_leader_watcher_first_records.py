@@ -164,12 +164,23 @@ def test_many_threads_read_a_new_topic_once() -> None:
 
 
 @pytest.mark.usefixtures("no_thread")
-def test_a_topic_without_a_name_is_not_asked_for() -> None:
-    """The client refuses to ask for it beside many others, and the thread that asked ended."""
+@pytest.mark.parametrize("topic", ["", "a b", "ä", ".", "..", "a/b", "t" * 250, "a\0b", "\ud800"], ids=ascii)
+def test_a_name_that_no_topic_can_have_is_not_asked_for(topic: str) -> None:
+    """The client refuses some beside many others, and the thread that asked ended; others are known as missing then.
+
+    So `produce` raised an error ("Unknown topic") where the bare client's first record gets a delivery report ("Invalid
+    topic").
+    """
     cluster = Cluster()
     watcher = watching(cluster)
-    watcher.load("")
+    watcher.load(topic)
+    watcher.load_later(topic)
+    assert not watcher.must_load(topic)
     assert cluster.asked == []
-    assert watcher._missing == set()
+    assert watcher._missing == watcher._later == set()
+
+
+def test_an_empty_name_is_refused_beside_others() -> None:
+    """The client's own error is the cause."""
     with pytest.raises(MetadataError, match="Empty topic name"):
         read_leaders_of({"bootstrap.servers": "127.0.0.1:1"}, ["", "flights"], 0.1)

@@ -173,6 +173,21 @@ def test_the_asyncio_twin_refuses_before_a_serializer_is_called(mock: MockCluste
     assert called == []
 
 
+@pytest.mark.parametrize("given", [{"on_delivery": print}, {"callback": print}, {"partiton": 1}], ids=str)
+def test_the_asyncio_twin_refuses_other_arguments_as_confluents_own_class(
+    mock: MockCluster, given: dict[str, Any]
+) -> None:
+    """A callback was never called, and a misspelt argument had no effect, because the plain client ignores both."""
+
+    async def run() -> int:
+        async with AZAwareAIOSerializingProducer(config(mock)) as producer:
+            with pytest.raises(TypeError, match=rf"unexpected keyword argument '{next(iter(given))}'"):
+                await producer.produce(TOPIC, b"k", b"v", **given)
+            return len(producer)
+
+    assert asyncio.run(run()) == 0
+
+
 class Builder:
     """Builds a serializer from a property of the configuration, which the client does not know."""
 

@@ -47,6 +47,15 @@ def test_close_takes_the_arguments_that_the_bare_client_ignores(given: tuple[tup
     assert AZAwareProducer(LEAST).close(*placed, **named)
 
 
+@pytest.mark.parametrize("given", [{}, {"keys": "ignore"}], ids=str)
+def test_a_missing_configuration_is_a_type_error_as_for_the_bare_class(given: dict[str, Any]) -> None:
+    """The producer was made, and kept its records without a broker to send them to."""
+    with pytest.raises(TypeError):
+        Producer()
+    with pytest.raises(TypeError, match="the configuration is missing"):
+        AZAwareProducer(**given)
+
+
 def test_a_configuration_may_have_the_name_of_the_bare_class() -> None:
     """`conf` of `SerializingProducer`; it is given once."""
     AZAwareSerializingProducer(conf=LEAST, keys="local-hrw").close()
