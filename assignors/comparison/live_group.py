@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError, for_code
+from kafka.errors import AuthorizationError, GroupIdNotFoundError, KafkaError, for_code
 
 from assignors.clients.kafka_python_names import CLIENT, bootstrap_list
 from assignors.comparison.broker_assigned_group import DescribedMembers, broker_assigned_members
@@ -19,7 +19,7 @@ from assignors.protocol.join_subscription import decode_user_data
 log = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 15.0
 _PAUSE_S: Final = 0.3
-_CODE: Final = re.compile(r"\[Error (\d+)\]")
+_CODE: Final = re.compile(r"\[Error (\d+)\] *")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,9 @@ def read_group(
             }
         )
     except (KafkaError, ValueError) as error:
-        raise GroupError(f"no broker answers at {bootstrap_servers}: {error}; check --bootstrap-servers") from error
+        raise GroupError(
+            f"no broker answers at {bootstrap_servers}: {_said(error)}; check --bootstrap-servers"
+        ) from error
     deadline = time.monotonic() + _TIMEOUT_S
     try:
         while True:
@@ -88,7 +90,7 @@ def read_group(
             except KafkaError as error:
                 # While a coordinator moves, brokers answer with retriable errors.
                 if not error.retriable or time.monotonic() > deadline:
-                    raise GroupError(f"group {group!r} cannot be described: {error}") from error
+                    raise GroupError(f"group {group!r} cannot be described: {_said(error)}") from error
                 time.sleep(_PAUSE_S)
     finally:
         admin.close()
@@ -96,17 +98,13 @@ def read_group(
 
 def _read(admin: Any, group: str, properties: Mapping[str, Any] | None) -> LiveGroup:  # noqa: ANN401 - kafka-python is untyped
     described = admin.describe_groups([group])[group]
-    _raise_if_retriable(described["error"])
+    _raise_unless_missing(described["error"])
     protocol, found = "classic", None
     missing = described["error"] or described["group_state"] == "Dead"
     if missing and properties is not None:
         protocol, found = "consumer", broker_assigned_members(properties, group)
     if missing and found is None:
-        raise GroupError(
-            f"there is no group {group!r} on this cluster"
-            + (f" ({described['error']})" if described["error"] else "")
-            + ": `kafka-groups.sh --list` lists its groups"
-        )
+        raise GroupError(f"there is no group {group!r} on this cluster: `kafka-groups.sh --list` lists its groups")
     state, strategy, members, hosts = found or _members(described)
     if not members:
         raise GroupError(f"group {group!r} is {state} and has no members: start its consumers, then try again")
@@ -146,12 +144,19 @@ def _members(described: Mapping[str, Any]) -> DescribedMembers:
     )
 
 
-def _raise_if_retriable(error: str | None) -> None:
-    """Raise a retriable error: a coordinator that moves or loads returns one, and kafka-python does not raise it."""
+def _raise_unless_missing(error: str | None) -> None:
+    """Raise a refusal, as of a coordinator that moves; kafka-python returns it as a text, as for a missing group."""
     code = _CODE.match(error or "")
     kind = for_code(int(code[1])) if code else None
-    if kind is not None and kind.retriable:
-        raise kind(error)
+    if kind is not None and kind is not GroupIdNotFoundError:
+        words = str(error).partition(": ")[2]
+        raise kind(*([words] if words not in {"", "None"} else []))
+
+
+def _said(error: Exception) -> str:
+    """Return an error without kafka-python's number of it, and what to do if a right is missing."""
+    lacks = isinstance(error, AuthorizationError)
+    return _CODE.sub("", str(error)) + ("; this user may not describe it: allow it DESCRIBE" if lacks else "")
 
 
 def _member(described: Mapping[str, Any]) -> Member:

@@ -88,12 +88,12 @@ class ConsumerParts:
         self.fetching = Fetching(self.received.with_callback())
         self.ahead = self.fetching.ahead
         self.progress = Progress(self.fetching, auto_store=self.config.auto_store)
-        topic_errors = TopicErrors(self.ahead.interrupt)
         self._commit_timeout = CommitTimeout()
         self.commits = CommitQueue(self.config.on_commit, self._commit_timeout, self.ahead.interrupt, kafka_partitions)
         chosen = assignors_with_rack(assignors, self.config.member.get("client_rack"))
         eager = any(RebalanceProtocol.EAGER in one.supported_protocols() for one in chosen)
         self.is_eager = eager and self.config.broker_assigned is None
+        topic_errors = TopicErrors(self.ahead.interrupt, eager=self.is_eager)
         self.membership = Membership(
             self.config,
             assignors=chosen,

@@ -23,10 +23,12 @@ class TopicErrors:
 
     Args:
         notify: called when there is an error to deliver.
+        eager: whether the member gives up all its partitions in each rebalance: none is lost with its topic.
     """
 
-    def __init__(self, notify: Callable[[], object]) -> None:
+    def __init__(self, notify: Callable[[], object], *, eager: bool = False) -> None:
         self._notify = notify
+        self._eager = eager
         self._subscription = _NONE
         self._reported: dict[str, int] = {}
         self._seen: set[str] = set()  # topics that a pattern has matched so far
@@ -58,6 +60,10 @@ class TopicErrors:
         if new:
             self._waiting.extend(_message(name, code) for name, code in new)
             self._notify()
+
+    def loses(self, topic: str) -> bool:
+        """Whether partitions of this topic are lost, because the brokers no longer have it; in any thread."""
+        return not self._eager and self._reported.get(topic) == KafkaError.UNKNOWN_TOPIC_OR_PART
 
     def add(self, message: Message) -> None:
         """Deliver an error of librdkafka, which compares the subscription itself, or one of the group."""

@@ -60,11 +60,18 @@ class Rebalances:
     Args:
         timeout_s: longest wait of a revocation or a loss.
         notify: called when a change is added.
+        gone: whether the brokers no longer have a topic.
     """
 
-    def __init__(self, timeout_s: float, notify: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        timeout_s: float,
+        notify: Callable[[], object] = lambda: None,
+        gone: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._timeout_s = timeout_s
         self._notify = notify
+        self._gone = gone
         self._waiting: deque[Rebalance] = deque()
         self._abandoned = False
 
@@ -81,8 +88,15 @@ class Rebalances:
         self.add(Rebalance(Kind.ASSIGNED, partitions))
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        """Add revoked partitions; return when the program has handled them, or when the group stops waiting."""
-        self._handled(Rebalance(Kind.REVOKED, partitions))
+        """Add revoked partitions; return when the program has handled them, or when the group stops waiting.
+
+        Those of deleted topics are lost, as in librdkafka: a commit for them, usual in `on_revoke`, would be refused.
+        """
+        gone = frozenset(one for one in partitions if self._gone(one[0]))
+        if gone:
+            self.lost(gone)
+        if partitions != gone or not gone:
+            self._handled(Rebalance(Kind.REVOKED, partitions - gone))
 
     def lost(self, partitions: frozenset[TopicPartition]) -> None:
         """Add lost partitions; return when the program has handled them, or when the group stops waiting."""

@@ -97,7 +97,7 @@ class Membership:
         self._call_program = call_program
         self._running = running
         self._subscription = Subscription((), ())
-        self._rebalances = Rebalances(config.max_poll_s, fetching.ahead.interrupt)
+        self._rebalances = Rebalances(config.max_poll_s, fetching.ahead.interrupt, topic_errors.loses)
         self.partitions = AssignedPartitions(
             config, fetching=fetching, progress=progress, commits=commits, running=running
         )
@@ -291,7 +291,7 @@ class Membership:
 
     def _abandon_changes(self) -> None:
         self._rebalances.abandon()
-        self._rebalances = Rebalances(self._config.max_poll_s, self._fetching.ahead.interrupt)
+        self._rebalances = Rebalances(self._config.max_poll_s, self._fetching.ahead.interrupt, self._topic_errors.loses)
 
     def commit_progress(self) -> None:
         """Commit without waiting. As in librdkafka, an idle consumer repeats no commit."""

@@ -82,6 +82,7 @@ class WorkersSource:
                 return
             value = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise WorkersError(f"workers file {str(path)!r}: {error}; need JSON, a number or an object") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            raise WorkersError(f"workers file {str(path)!r}: {why}; need JSON, a number or an object") from error
         check_workers(value)
         self.value, self._stamp = value, stamp

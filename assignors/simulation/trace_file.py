@@ -106,7 +106,8 @@ def _rows(path: Path) -> dict[str, list[Row]]:
     except csv.Error as error:
         raise TraceError(f"{path}, line {number + 1}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise TraceError(f"{path}: cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise TraceError(f"{path}: cannot be read: {why}") from error
     if not rows:
         raise TraceError(f"{path}: holds no rows")
     if total >= _MOST:

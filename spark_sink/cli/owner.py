@@ -47,7 +47,8 @@ def _nodes(text: str) -> list[str]:
     try:
         lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{text[1:]!r} cannot be read: {error}", param_hint="--nodes") from error
+        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise typer.BadParameter(f"{text[1:]}: cannot be read: {why}", param_hint="--nodes") from error
     return [line.strip() for line in lines if line.strip()]
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_sink.cli._error_sentences import reasoned
+from spark_sink.cli._long_steps import long_step
 from spark_sink.cli._option_values import AsJson, Brokers, Kafka, counted, given, pairs
 from spark_sink.cli._option_values import workers as read_workers
 
@@ -76,7 +77,7 @@ def plan(
     settings = comparison.Settings(workers=read_workers(workers), epsilon=epsilon)
     _check_settings(settings)
     reach(properties)
-    with reasoned(properties):
+    with reasoned(properties), long_step(f"looking at group {group}"):
         settings_here = _client_settings(bootstrap_servers, properties)
         found = comparison.read_group(bootstrap_servers, str(group), settings_here, librdkafka_config(properties))
     leaving = _leaving(leaving, found.members)
@@ -87,8 +88,7 @@ def plan(
     if explain is not None:
         _explain(found, settings, explain, as_json=as_json)
         return
-    console = Console(stderr=True)
-    with console.status("asking the assignors") as status:
+    with long_step("asking the assignors") as say:
         outcomes = comparison.compare(
             found.topics,
             found.members,
@@ -96,7 +96,7 @@ def plan(
             settings=settings,
             sizes=found.sizes,
             leaving=leaving,
-            started=lambda name: status.update(f"asking {name}"),
+            started=lambda name: say(f"asking {name}"),
         )
     if as_json:
         value = {"group": found.name, "state": found.state, "outcomes": [asdict(o) for o in outcomes]}

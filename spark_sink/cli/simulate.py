@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Table
 
 from spark_sink.cli import _output
+from spark_sink.cli._long_steps import long_step
 from spark_sink.cli._option_values import AsJson
 from spark_sink.cli._simulation_columns import explained
 
@@ -78,11 +76,11 @@ def simulate(
     policies = [name for name in POLICIES if name != "static"] if policy in (None, ["all"]) else policy or []
     outcomes: list[Outcome] = []
     pipeline = Pipeline.of(slo_s=slo_s)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        running = progress.add_task("simulating", total=len(traces) * len({*policies, "oracle"}))
+    runs = len(traces) * len(["oracle", *(name for name in policies if name != "oracle")])
+    with long_step(f"simulating: 0 of {runs} runs") as say:
         for one in compare_policies(traces, policies, pipeline):
             outcomes.append(one)
-            progress.update(running, advance=1, description=escape(f"{one.trace}: {one.policy}"))
+            say(f"simulating: {len(outcomes)} of {runs} runs, the last one {one.trace} with {one.policy}")
     if as_json:
         typer.echo(json.dumps([_as_dict(one) for one in outcomes]))
     else:

@@ -59,7 +59,7 @@ def _file(status: Status, file: Path) -> Callable[[], None]:
         try:
             write_status(file, status())
         except OSError as error:
-            raise OSError(f"{file}: the status cannot be written: {error}") from error
+            raise OSError(f"{file}: the status cannot be written: {error.strerror or error}") from error
 
     return write
 

@@ -171,8 +171,9 @@ def read_overrides(file: Path) -> Mapping[str, Override]:
         raise WorkersError(f"{file}: there is no such file of overrides; write {{}} into it for none") from error
     # All agents may read this file: an error of another class would end them all. Deep brackets are a RecursionError.
     except (OSError, ValueError, AttributeError, RecursionError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else error
         raise WorkersError(
-            f"{file}: {error}; need a JSON object of names, each with a number or a list of agents"
+            f"{file}: {why}; need a JSON object of names, each with a number or a list of agents"
         ) from error
 
 

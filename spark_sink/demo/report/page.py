@@ -87,7 +87,8 @@ def write(report: Path) -> Path:
     except FileNotFoundError as error:
         raise ReportError(f"no report in {report}: run `azimuth demo` first") from error
     except (OSError, ValueError) as error:
-        raise ReportError(f"{report} cannot be read ({error}): run `azimuth demo` again") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ReportError(f"{report} cannot be read ({why}): run `azimuth demo` again") from error
     page = report.with_suffix(".html")
     new = page.with_name(f".{page.name}.new")
     new.write_text(render(content), encoding="utf-8")

@@ -20,7 +20,17 @@ from tests.unit.assignors.consumer import (
     test_bare_seeks,
     test_bare_threads,
 )
-from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, messages, plain
+from tests.unit.assignors.consumer.bare_bench import (
+    COOPERATIVE,
+    STRATEGY,
+    Bench,
+    Case,
+    at,
+    attempt,
+    check,
+    messages,
+    plain,
+)
 from tests.unit.assignors.consumer.intended_differences import reason
 from tests.unit.assignors.consumer.surface_walk import STATES, Pair, walk
 from tests.waiting import wait_until
@@ -98,6 +108,28 @@ def _unknown_topic(bench: Bench) -> Any:
 def test_both_consumers_report_an_unknown_topic(filled: Cluster) -> None:
     """As a message, beside the records of the other topic."""
     check(_unknown_topic, filled)
+
+
+def _deleted_topic(bench: Bench, strategy: dict[str, str]) -> Any:
+    topic, seen = f"deleted-{bench.kind.__name__}-{time.monotonic()}", []
+    admin = AdminClient({"bootstrap.servers": bench.cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, num_partitions=2, replication_factor=3)])[topic].result(30)
+
+    def note(kind: str) -> Any:
+        return lambda _, partitions: seen.append((kind, sorted(one.partition for one in partitions)))
+
+    one = bench.make(**strategy, **{"topic.metadata.refresh.interval.ms": 1000})
+    one.subscribe([topic, "t"], on_revoke=note("revoked"), on_lost=note("lost"))
+    wait_until(lambda: one.poll(0.1) is None and len(one.assignment()) == 2 + PARTITIONS, 60)
+    admin.delete_topics([topic])[topic].result(30)
+    wait_until(lambda: one.poll(0.1) is None and bool(seen), 60)
+    return seen[:1]
+
+
+@pytest.mark.parametrize("strategy", [COOPERATIVE, {STRATEGY: "range"}], ids=["cooperative", "eager"])
+def test_both_consumers_give_up_a_deleted_topic_alike(filled: Cluster, strategy: dict[str, str]) -> None:
+    """A cooperative member loses its partitions: `on_revoke` would commit them, and that is refused."""
+    check(partial(_deleted_topic, strategy=strategy), filled)
 
 
 @pytest.mark.parametrize("body", test_aio_group_consumer.CASES, ids=lambda body: body.__name__)

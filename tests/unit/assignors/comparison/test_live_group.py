@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from kafka.errors import GroupAuthorizationFailedError
 
 from assignors.comparison import live_group as module
 from assignors.errors import GroupError
@@ -71,7 +72,7 @@ def test_a_coordinator_that_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_group_that_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message contains the broker's own words."""
+    """The message says how to list the groups, without kafka-python's number of the error."""
 
     class Without(Admin):
         """Knows no group."""
@@ -83,8 +84,34 @@ def test_a_group_that_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(module, "broker_assigned_members", lambda *_: None)
     for properties in (None, {"bootstrap.servers": "localhost:9"}):
-        with pytest.raises(GroupError, match=r"there is no group 'g'.*GroupIdNotFoundError"):
+        with pytest.raises(GroupError, match=r"there is no group 'g' on this cluster: `kafka-groups.sh --list`"):
             module._read(Without(), "g", properties)
+
+
+@pytest.mark.parametrize("raised", [True, False])
+def test_a_group_that_the_user_may_not_describe_is_not_said_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    raised: bool,
+) -> None:
+    """The search for the coordinator raises the refusal, its answer holds it as a text; both name the right."""
+
+    class Closed(Admin):
+        """Refuses the user."""
+
+        def describe_groups(self, groups: list[str]) -> dict[str, Any]:
+            """As kafka-python."""
+            if raised:
+                raise GroupAuthorizationFailedError("g")
+            said = super().describe_groups(groups)[groups[0]]
+            return {groups[0]: {**said, "error": "[Error 30] GroupAuthorizationFailedError: None"}}
+
+        def close(self) -> None:
+            """As kafka-python."""
+
+    monkeypatch.setattr(module, "KafkaAdminClient", lambda **_: Closed())
+    with pytest.raises(GroupError, match=r"'g' cannot be described: Group.*; this user may not .* DESCRIBE$"):
+        module.read_group("localhost:9", "g", properties={})
 
 
 @pytest.mark.parametrize("code", [3, 29])

@@ -1,5 +1,6 @@
 """Errors of topics: each once, and again only after the topic existed."""
 
+import pytest
 from confluent_kafka import KafkaError
 
 from assignors.consumer.error_messages import TopicErrors
@@ -33,3 +34,15 @@ def test_a_deleted_topic_of_a_pattern_is_reported_once_and_again_after_it_was_th
     errors.subscribe(Subscription.of(["^t"]))
     errors.update({"t2"}, ())
     assert told(errors) == [], "a new subscription never saw the others"
+
+
+@pytest.mark.parametrize("subscribed", ["t1", "^t"])
+@pytest.mark.parametrize("eager", [False, True])
+def test_partitions_are_lost_with_their_topic_until_it_is_there_again(subscribed: str, *, eager: bool) -> None:
+    """As in librdkafka, which revokes them in eager protocols only."""
+    errors = TopicErrors(lambda: None, eager=eager)
+    errors.subscribe(Subscription.of([subscribed, "other"]))
+    for known, lost in (({"t1", "other"}, False), ({"other"}, True), ({"t1", "other"}, False)):
+        errors.update(known, ())
+        assert errors.loses("t1") is (lost and not eager)
+        assert not errors.loses("other")

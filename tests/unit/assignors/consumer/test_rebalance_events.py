@@ -60,3 +60,18 @@ def test_nobody_waits_for_a_program_that_has_turned_away() -> None:
     waiting.join(10)
     assert not waiting.is_alive()
     changes.revoked(B)
+
+
+def test_partitions_of_deleted_topics_are_lost_before_others_are_revoked() -> None:
+    """A commit in on_revoke named them, too: the broker refused it, and its error came out of poll."""
+    changes = Rebalances(0, gone=lambda topic: topic == "deleted")
+    deleted = frozenset({("deleted", 0)})
+    changes.revoked(deleted)
+    changes.revoked(A | deleted)
+    changes.revoked(frozenset())
+    seen = []
+    while (change := changes.first()) is not None:
+        seen.append((change.kind, change.partitions))
+        changes.remove_first()
+    lost = (Kind.LOST, deleted)
+    assert seen == [lost, lost, (Kind.REVOKED, A), (Kind.REVOKED, frozenset())]

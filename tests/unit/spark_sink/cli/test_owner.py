@@ -38,7 +38,7 @@ def test_it_answers_as_rendezvous_does(capsys: pytest.CaptureFixture[str], tmp_p
     ("arguments", "said"),
     [
         (["--nodes", "a,a"], "more than once"),
-        (["--nodes", "@/no/such/file"], "cannot be read"),
+        (["--nodes", "@/no/such/file"], "/no/such/file: cannot be read: No such file or directory"),
         (["--nodes", "a", "--weight", "a=heavy"], "need a number"),
         (["--nodes", "a", "--weight", "b=1"], "unknown nodes"),
         (["--nodes", ","], "at least one"),

@@ -1,10 +1,13 @@
 """`azimuth simulate` and `azimuth autoscale` from the command line, without a broker."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from spark_sink.cli import simulate
 from spark_sink.cli._app import main
 
 
@@ -60,7 +63,8 @@ def test_the_columns_are_explained_below_the_table(
         (["simulate", "--days", "0.1", "--seed", "-1"], "seed=-1"),
         (["simulate", "--days", "0.1", "--slo-s", "inf"], "--slo-s"),
         (["simulate", "--days", "0.1", "--slo-s", "1"], "slo_s=1 is not above rebalance_s"),
-        (["simulate", "--csv", "/no/such/file"], "/no/such/file"),
+        (["simulate", "--csv", "/no/such/file"], "/no/such/file: cannot be read: No such file or directory\n"),
+        (["simulate", "--csv", "/"], "/: cannot be read: Is a directory\n"),
         (["autoscale", "--config", "/no/such/file"], "/no/such/file"),
         (["autoscale", "explain", "t", "--journal", "/no/such/file"], "/no/such/file"),
         (["autoscale", "--apply"], "--config"),
@@ -72,6 +76,25 @@ def test_bad_input_is_one_sentence(arguments: list[str], named: str, capsys: pyt
     told = capsys.readouterr().err
     assert named in told
     assert "Traceback" not in told
+
+
+def test_a_simulation_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The usual one takes a minute and more, and was silent for all of it where standard error is no terminal."""
+    told: list[str] = []
+
+    @contextmanager
+    def heard(text: str) -> Iterator[Callable[[str], None]]:
+        told.append(text)
+        yield told.append
+
+    monkeypatch.setattr(simulate, "long_step", heard)
+    assert run("simulate", "--days", "0.1", "--policy", "static") == 0
+    assert told == [
+        "simulating: 0 of 2 runs",
+        "simulating: 1 of 2 runs, the last one diurnal with oracle",
+        "simulating: 2 of 2 runs, the last one diurnal with static",
+    ]
+    assert "static" in capsys.readouterr().out
 
 
 def test_explain_prints_the_decisions_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
