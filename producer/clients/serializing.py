@@ -103,6 +103,7 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
         settings = _one_of(config, conf, type(self).__name__)
         specs, rest = pop_serde_props(settings, *_SERIALIZERS)
         self._kafka_azimuth_built: list[Any] = []
+        self._kafka_azimuth_closing = asyncio.Lock()
         self._kafka_azimuth_unbuilt = (specs, rest, options) if any(one.builder is not None for one in specs) else None
         if self._kafka_azimuth_unbuilt is None:
             self._kafka_azimuth_begin(rest, [one.serde for one in specs], options)
@@ -139,10 +140,11 @@ class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
         """Close as `AZAwareAIOProducer.close`, then the serializers of builders; a second call has no effect."""
         if self._kafka_azimuth_unbuilt is not None:
             return
-        if not self._is_closed:
-            await super().close()
-        built, self._kafka_azimuth_built = self._kafka_azimuth_built, []
-        await async_close_serdes(built)
+        async with self._kafka_azimuth_closing:  # a call at the same time returns when the producer is closed
+            if not self._is_closed:
+                await super().close()
+            built, self._kafka_azimuth_built = self._kafka_azimuth_built, []
+            await async_close_serdes(built)
 
     async def produce(  # type: ignore[override]  # noqa: PLR0913, PLR0917 -- the arguments of `SerializingProducer`
         self,

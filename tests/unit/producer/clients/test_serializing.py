@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -315,3 +316,24 @@ def test_a_producer_that_is_not_awaited_says_so(mock: MockCluster) -> None:
 
     asyncio.run(run())
     assert events == ["build key=False", "resolver", "closed"]
+
+
+def test_calls_of_close_at_the_same_time_end_alike(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later one waits for the first, and does not go on with a client that is closed meanwhile."""
+    mock.create(TOPIC, [1])
+
+    async def run() -> list[object]:
+        aware = AZAwareAIOSerializingProducer(config(mock))
+        watcher, calls = aware._kafka_azimuth.watcher, list[int]()
+        close = watcher.close
+
+        def late() -> None:
+            calls.append(1)
+            close()
+            while len(calls) > 1 and not aware.executor._shutdown:
+                time.sleep(0.01)
+
+        monkeypatch.setattr(watcher, "close", late)
+        return await asyncio.gather(*(aware.close() for _ in range(2)), return_exceptions=True)
+
+    assert asyncio.run(run()) == [None, None]
