@@ -1,5 +1,6 @@
 """Whether the program polls, for the member's thread."""
 
+import math
 import time
 from typing import Final
 
@@ -7,6 +8,16 @@ from assignors.consumer.fetching import Fetching
 from assignors.consumer.split_configuration import Configuration
 
 _AWAKE_PART: Final = 10
+_QUIET_S: Final = 3.0
+_LEAST_QUIET_S: Final = 0.2  # a shorter commit interval would keep an idle member busy
+
+
+def quiet_s(config: Configuration) -> float:
+    """Return the seconds between two calls of `ProgramAwake` if nothing else happens."""
+    commit_s = config.auto_commit_s
+    if not commit_s:
+        return _QUIET_S
+    return max(_LEAST_QUIET_S, commit_s / math.ceil(commit_s / _QUIET_S))  # it is the clock of commits
 
 
 class ProgramAwake:

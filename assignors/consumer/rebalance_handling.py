@@ -1,13 +1,11 @@
 """A consumer's membership: the member, and its rebalances, handled in the program's poll."""
 
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from confluent_kafka import Message
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.consumer.assignment_and_revocation import AssignedPartitions, Member, without_offset
@@ -15,28 +13,25 @@ from assignors.consumer.background_calls import call_apart
 from assignors.consumer.commit_queue import CommitQueue
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
-from assignors.consumer.error_messages import TopicErrors, refusals_as_messages
+from assignors.consumer.error_messages import TopicErrors
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.interruptions import Once, PendingSteps
 from assignors.consumer.leaving import Leaving
 from assignors.consumer.manual_assignment import ManualAssignment
+from assignors.consumer.new_members import NewMembers
 from assignors.consumer.one_process import OneProcess
-from assignors.consumer.poll_interval import ProgramAwake
+from assignors.consumer.poll_interval import ProgramAwake, quiet_s
 from assignors.consumer.program_callbacks import CallProgram, RunningCallback
 from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
 from assignors.consumer.split_configuration import Configuration
 from assignors.consumer.subscription import Subscription
 from assignors.errors import MembershipError
-from assignors.member.broker_assigned_errors import is_taken_id
-from assignors.member.broker_assigned_member import BrokerAssignedMember
 from assignors.member.group_member import GroupMember
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_QUIET_S: Final = 3.0
-_LEAST_QUIET_S: Final = 0.2  # a shorter commit interval would keep an idle member busy
 _NOTHING: Final = Ownership()
 
 
@@ -89,7 +84,7 @@ class Membership:
         running: RunningCallback,
     ) -> None:
         self._config = config
-        self._assignors = assignors
+        self._members = NewMembers(config, assignors=assignors, fetching=fetching, topic_errors=topic_errors)
         self._fetching = fetching
         self._progress = progress
         self._commits = commits
@@ -101,8 +96,6 @@ class Membership:
         self.partitions = AssignedPartitions(
             config, fetching=fetching, progress=progress, commits=commits, running=running
         )
-        self._credentials: dict[str, str] = {}
-        self._librdkafka_credentials: dict[str, str] = {}
         self.member: Member | None = None
         self._leaving: Leaving | None = None
         self.closed = False
@@ -124,62 +117,10 @@ class Membership:
             self._topic_errors.subscribe(subscription)
         self._fetching.ahead.polled()
         try:
-            self.member = call_apart(self._start_member, undo=lambda member: member.close())
+            start = partial(self._members.start, subscription, self._rebalances)
+            self.member = call_apart(start, undo=lambda member: member.close())
         except MembershipError as error:
             raise consumer_error(error) from error
-
-    def _start_member(self) -> GroupMember | BrokerAssignedMember:
-        broker_assigned = self._config.broker_assigned
-        made = self._member_of_classic() if broker_assigned is None else self._member_of_broker(broker_assigned)
-        return made.start()
-
-    def _member_of_classic(self) -> GroupMember:
-        return GroupMember(
-            {**self._config.member, **self._credentials},
-            **self._subscription.for_member(),
-            assignors=self._assignors,
-            on_assigned=self._rebalances.assigned,
-            on_revoked=self._rebalances.revoked,
-            on_lost=self._rebalances.lost,
-            callback_timeout_s=self._config.max_poll_s,
-            awake=ProgramAwake(self._fetching, self._config),
-            on_change=self._fetching.ahead.interrupt,
-            on_topics=self._topic_errors.update,
-            on_refused=refusals_as_messages(self._topic_errors.add),
-            quiet_s=self._quiet_s(),
-            ends_with_session=True,
-            reports_empty=True,
-        )
-
-    def _hear(self, message: Message) -> None:
-        error = message.error()
-        if error is not None and is_taken_id(error):
-            self._topic_errors.add_refusal(message)
-        else:
-            self._topic_errors.add(message)
-
-    def _quiet_s(self) -> float:
-        commit_s = self._config.auto_commit_s
-        if not commit_s:
-            return _QUIET_S
-        return max(_LEAST_QUIET_S, commit_s / math.ceil(commit_s / _QUIET_S))  # ProgramAwake is the clock of commits
-
-    def _needs_clock(self) -> bool:
-        return self._config.auto_commit_s is not None or self._fetching.callbacks.listens
-
-    def _member_of_broker(self, config: Mapping[str, Any]) -> BrokerAssignedMember:
-        return BrokerAssignedMember(
-            {**config, **self._librdkafka_credentials},
-            topics=self._subscription.for_broker(),
-            on_assigned=self._rebalances.assigned,
-            on_revoked=self._rebalances.revoked,
-            on_lost=self._rebalances.lost,
-            awake=ProgramAwake(self._fetching, self._config),
-            on_change=self._fetching.ahead.interrupt,
-            on_error=self._hear,
-            waits_for_rights=True,
-            reports_empty=True,
-        )
 
     def leave(self, *, also_static: bool = False) -> None:
         """Release all partitions and leave the group; raise the first error of a callback at the end.
@@ -234,8 +175,7 @@ class Membership:
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials for this member and later ones."""
-        self._credentials = {"sasl_plain_username": username, "sasl_plain_password": password}
-        self._librdkafka_credentials = {"sasl.username": username, "sasl.password": password}
+        self._members.set_sasl_credentials(username, password)
         if self.member is not None:
             self.member.set_sasl_credentials(username, password)
 
@@ -325,13 +265,16 @@ class Membership:
                 self._fetching,
                 self._rebalances.revoked,
                 tick=ProgramAwake(self._fetching, self._config),
-                tick_s=self._quiet_s() if self._needs_clock() else None,
+                tick_s=quiet_s(self._config) if self._needs_clock() else None,
             )
         if instead:
             self.release_by_hand(self._fetching.partitions)
         self._commits.begin(without_offset(begins), {})  # librdkafka asks the group for these
         self._fetching.add(begins)
         self._update_by_hand()
+
+    def _needs_clock(self) -> bool:
+        return self._config.auto_commit_s is not None or self._fetching.callbacks.listens
 
     def release_by_hand(self, partitions: frozenset[TopicPartition]) -> None:
         """Stop reading these partitions; their progress is committed first if the program commits automatically."""

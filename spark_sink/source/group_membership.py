@@ -116,33 +116,36 @@ class KafkaMembership(PartitionOffsets):
             options = self._options
             config = broker_assigned_config(options.kafka)
             if config is None:
-                self._member = self._member_of_classic()
+                self._member = self._started_when_allowed()
             else:
                 self.check_rights(options.topics)
                 self._member = _member_of_broker(config, options).start()
             self.connect_ahead()
         return self._member
 
-    def _member_of_classic(self) -> "GroupMember":
+    def _started_when_allowed(self) -> "GroupMember":
         """Return a member that joins as soon as it is known that no topic is refused; it connects meanwhile."""
-        # Imported here, because it loads kafka-python's coordinator, which tasks do not need.
-        from assignors import GroupMember
-
-        options = self._options
-        rights = self._requests.submit(self.check_rights, options.topics)
-        member = GroupMember(
-            self._config(),
-            topics=options.topics,
-            pattern=options.pattern,
-            assignors=[self._assignor()],
-            awake=lambda: rights.exception() is None,
-        ).start()
+        rights = self._requests.submit(self.check_rights, self._options.topics)
+        member = self._member_of_classic(awake=lambda: rights.exception() is None).start()
         try:
             rights.result()
         except BaseException:  # Ctrl-C, too
             member.close()
             raise
         return member
+
+    def _member_of_classic(self, awake: Callable[[], bool]) -> "GroupMember":
+        # Imported here, because it loads kafka-python's coordinator, which tasks do not need.
+        from assignors import GroupMember
+
+        options = self._options
+        return GroupMember(
+            self._config(),
+            topics=options.topics,
+            pattern=options.pattern,
+            assignors=[self._assignor()],
+            awake=awake,
+        )
 
     def _config(self) -> dict[str, Any]:
         return kafka_python_config(self._options.kafka)

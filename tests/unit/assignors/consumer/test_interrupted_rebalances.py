@@ -54,10 +54,10 @@ class Program:
         self.waits: Waiting | None = None
         self.delivered: list[Message] = []
         self.interrupted_in = ""
-        self.one._kafka_azimuth.membership._member_of_classic = self._made  # type: ignore[assignment, method-assign]
+        self.one._kafka_azimuth.membership._members._of_classic = self._made  # type: ignore[assignment, method-assign]
         self.subscribe()
 
-    def _made(self) -> ScriptedMember:
+    def _made(self, *_: object) -> ScriptedMember:
         self.member = ScriptedMember(self.one)
         self.member.committed_of.update(BEGIN)
         return self.member  # type: ignore[no-any-return]  # Any above: it stands in for a member

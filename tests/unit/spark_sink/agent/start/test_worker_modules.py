@@ -15,7 +15,7 @@ options = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.group.id": "g", "sub
 reader = KafkaGroupSource(options).streamReader(None)
 from spark_sink.source.membership_session import MembershipSession
 from spark_sink.source.group_membership import KafkaMembership
-KafkaMembership(SourceOptions.parse(options))._member_of_classic()
+KafkaMembership(SourceOptions.parse(options))._member_of_classic(bool)
 import assignors.pauses
 assignors.pauses.PausesFeed
 print(*sorted(set(sys.modules) - before))
