@@ -42,7 +42,7 @@ def test_poll_is_refused_in_on_assign_also_if_records_are_there(
 ) -> None:
     """Of a cooperative rebalance, in which the records of other partitions stay."""
     one = consumer(mock)
-    monkeypatch.setattr(one._kafka_azimuth.membership, "_member_of_classic", lambda: ScriptedMember(one))
+    monkeypatch.setattr(one._kafka_azimuth.membership._members, "_of_classic", lambda *_: ScriptedMember(one))
     refused: list[str] = []
 
     def ask(own: GroupConsumer, _: object) -> None:

@@ -330,7 +330,7 @@ def test_calls_of_close_at_the_same_time_end_alike(mock: MockCluster, monkeypatc
         def late() -> None:
             calls.append(1)
             close()
-            while len(calls) > 1 and not aware.executor._shutdown:
+            while len(calls) > 1 and not aware.executor._shutdown:  # type: ignore[attr-defined]  # of a ThreadPoolExecutor
                 time.sleep(0.01)
 
         monkeypatch.setattr(watcher, "close", late)
