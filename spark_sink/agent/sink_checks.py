@@ -94,16 +94,17 @@ def planned_checks(settings: AgentSettings, answer_s: float = ANSWER_S) -> list[
 
     Args:
         settings: settings of the agent.
-        answer_s: longest wait for one answer of the brokers.
+        answer_s: longest wait for one answer of the brokers; if it is longer than the default, a catalog that cannot
+            answer for the moment is asked again, too.
     """
     options = SourceOptions.parse(settings.source_options())
     brokers = BrokerChecks(settings.admin_options(), "--bootstrap-servers and --kafka", answer_s)
-    servers, group = brokers.servers, options.group
+    servers, group, patient = brokers.servers, options.group, answer_s > ANSWER_S
     found = [
         Check(subject="brokers", place=servers, ask=brokers.reached),
         Check(subject="topics", place=servers, ask=lambda: _topics(brokers, options), after="brokers"),
         Check(subject="group", place=servers, ask=lambda: brokers.group(group), after="brokers"),
-        Check(subject="table", place=settings.table, ask=lambda: _tables(settings, options)),
+        Check(subject="table", place=settings.table, ask=lambda: _tables(settings, options, patient=patient)),
         Check(subject="checkpoint", place=settings.checkpoint, ask=lambda: _checkpoint(settings)),
         *ops_checks(settings.ops),
         *port_checks(settings.metrics_port, "metrics_port"),
@@ -127,7 +128,7 @@ def _topics(brokers: BrokerChecks, options: SourceOptions) -> str:
     return brokers.topics(options.topics, options.pattern, setting)
 
 
-def _tables(settings: AgentSettings, options: SourceOptions) -> str:
+def _tables(settings: AgentSettings, options: SourceOptions, *, patient: bool) -> str:
     raw = schema_without(arrow_schema(headers=options.headers), options.left_out)
     columns = pa.schema(list(KEYS.items())) if settings.decodes else raw
     sink = SinkOptions.parse(settings.sink_options())
@@ -139,6 +140,7 @@ def _tables(settings: AgentSettings, options: SourceOptions) -> str:
             columns,
             merge_schema=sink.table.merge_schema,
             selected=selects(options.topics, options.pattern),
+            patient=patient,
         )
         for one in sink.routes.addresses()
     )

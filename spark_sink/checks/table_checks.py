@@ -40,6 +40,7 @@ def check_table(  # noqa: PLR0913 -- what a table is
     *,
     merge_schema: bool = False,
     selected: Callable[[str], bool] = lambda _: True,
+    patient: bool = False,
 ) -> str:
     """Check the tables of an address; creates nothing.
 
@@ -50,6 +51,7 @@ def check_table(  # noqa: PLR0913 -- what a table is
         columns: the columns of the rows, as far as they are known.
         merge_schema: the first commit adds columns that a table lacks.
         selected: whether a topic is read; beside a Delta table of `{topic}`, others may have theirs in the same folder.
+        patient: ask a catalog that cannot answer for the moment again, as at the start of an agent.
 
     Raises:
         OptionError: the address is invalid, or the options describe no catalog.
@@ -57,7 +59,7 @@ def check_table(  # noqa: PLR0913 -- what a table is
         SchemaError: the columns do not fit.
     """
     if is_iceberg(address):
-        with asked_once():
+        with contextlib.nullcontext() if patient else asked_once():
             return _check_iceberg(address, group, storage, normal_schema(columns), merge_schema=merge_schema)
     # The bad rows of a table have columns of their own, and their table's name looks like that of one more topic.
     found = [

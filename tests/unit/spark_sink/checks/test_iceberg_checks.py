@@ -6,20 +6,23 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import ServiceUnavailableError
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
 
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.sink_checks import planned_checks
-from spark_sink.checks import Finding, State, check_table, run
+from spark_sink.checks import ANSWER_S, Finding, State, check_table, run
 from spark_sink.fetch.raw_columns import arrow_schema
 from tests.table_kinds import catalog
 
 COLUMNS = arrow_schema(headers=False)
 
 
-def _asked(root: Path, more: Mapping[str, object]) -> Finding:
-    """Ask what `--check` asks about the table of an agent."""
+def _asked(root: Path, more: Mapping[str, object], answer_s: float = ANSWER_S) -> Finding:
+    """Ask what `--check` asks about the table of an agent, or its start."""
     settings = AgentSettings.model_validate(
         {
             "bootstrap_servers": "127.0.0.1:1",
@@ -33,7 +36,7 @@ def _asked(root: Path, more: Mapping[str, object]) -> Finding:
             **more,
         }
     )
-    (found,) = run([one for one in planned_checks(settings) if one.subject == "table"], limit_s=90)
+    (found,) = run([one for one in planned_checks(settings, answer_s) if one.subject == "table"], limit_s=90)
     return found
 
 
@@ -105,6 +108,25 @@ def test_each_fault_is_one_sentence(
     assert found.state is State.FAULT
     assert says in found.text
     assert "OptionError" not in found.text
+
+
+@pytest.mark.parametrize(("answer_s", "state"), [(ANSWER_S, State.FAULT), (15.0, State.OK)], ids=["--check", "start"])
+def test_a_catalog_that_fails_for_a_moment_ends_no_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer_s: float, state: State
+) -> None:
+    """An agent has the time to ask again; a check names the error instead."""
+    _create(tmp_path, COLUMNS)
+    load, errors = SqlCatalog.load_table, iter([ServiceUnavailableError("restarting")])
+
+    def failing(self: SqlCatalog, name: str | tuple[str, ...]) -> Table:
+        if (error := next(errors, None)) is not None:
+            raise error
+        return load(self, name)
+
+    monkeypatch.setattr(SqlCatalog, "load_table", failing)
+    found = _asked(tmp_path, {}, answer_s)
+    assert found.state is state
+    assert ("restarting" in found.text) == (state is State.FAULT)
 
 
 def test_columns_that_are_added_are_no_fault(tmp_path: Path) -> None:
