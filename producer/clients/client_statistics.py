@@ -76,14 +76,13 @@ class Statistics:
         """
         both: Callable[..., Any] = _both_async if coroutines else _both
         extended = self.with_defaults(config)
-        plain = _WithPlainCallbacks(extended)
-        for name, own in (("stats_cb", self.on_report), ("error_cb", self.on_error)):
+        callbacks = {"stats_cb": self.on_report, "error_cb": self.on_error}
+        for name, own in callbacks.items():
             theirs = config.get(name)
             extended[name] = own if theirs is None else both(own, theirs)
-            if theirs is None:
-                plain.names.add(name)
-        plain.update(extended)
-        return plain if coroutines else extended
+        if not coroutines:
+            return extended
+        return _WithPlainCallbacks(extended, {name for name in callbacks if config.get(name) is None})
 
     def on_error(self, error: KafkaError) -> None:
         """Read the leaders again when a broker is lost."""
@@ -170,12 +169,12 @@ class _WithPlainCallbacks(dict[str, Any]):
     end then waits for the thread. A bare client without callbacks has no such wait.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], plain: Collection[str]) -> None:
         super().__init__(config)
-        self.names: set[str] = set()
+        self._plain = plain
 
     def __contains__(self, name: object) -> bool:
-        return name not in self.names and super().__contains__(name)
+        return name not in self._plain and super().__contains__(name)
 
 
 def queues(
