@@ -47,12 +47,16 @@ def storage_pairs(texts: list[str] | None) -> dict[str, str]:
     return found
 
 
+def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
+    """Return why a file of text cannot be read, without the number of the system's error."""
+    return str(error.strerror) if isinstance(error, OSError) else "it is no UTF-8"
+
+
 def _lines(text: str, flag: str) -> list[tuple[str, str, str]]:
     try:
         lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise typer.BadParameter(f"{text[1:]}: cannot be read: {why}", param_hint=flag) from error
+        raise typer.BadParameter(f"{text[1:]}: cannot be read: {why_unreadable(error)}", param_hint=flag) from error
     parts = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith("#"))
     return [(name.strip(), equals, value.strip()) for name, equals, value in parts]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spark_sink.cli._option_values import AsJson, Brokers, Kafka, pairs, storage_pairs
+from spark_sink.cli._option_values import AsJson, Brokers, Kafka, pairs, storage_pairs, why_unreadable
 from spark_sink.cli._process_options import Format, logged
 from spark_sink.monitoring.logs.line_format import LogFormat
 
@@ -30,8 +30,7 @@ def _read(address: str) -> str:
     try:
         found = Path(address[1:]).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise typer.BadParameter(f"{address[1:]}: cannot be read: {why}") from error
+        raise typer.BadParameter(f"{address[1:]}: cannot be read: {why_unreadable(error)}") from error
     if not found:
         raise typer.BadParameter(f"{address[1:]}: is empty; need the address of a database")
     return found

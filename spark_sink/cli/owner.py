@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._option_values import AsJson, pairs
+from spark_sink.cli._option_values import AsJson, pairs, why_unreadable
 
 
 def register(app: typer.Typer) -> None:
@@ -47,8 +47,9 @@ def _nodes(text: str) -> list[str]:
     try:
         lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise typer.BadParameter(f"{text[1:]}: cannot be read: {why}", param_hint="--nodes") from error
+        raise typer.BadParameter(
+            f"{text[1:]}: cannot be read: {why_unreadable(error)}", param_hint="--nodes"
+        ) from error
     return [line.strip() for line in lines if line.strip()]
 
 
