@@ -28,7 +28,7 @@ from assignors import lazy
 if typing.TYPE_CHECKING:
     from spark_sink.agent.start.warm_python import warm_processes
     from spark_sink.errors import SparkSinkError
-    from spark_sink.lake.positions import positions
+    from spark_sink.lake.positions_in_delta_log import positions
     from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
     from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
     from spark_sink.sink.spark_landing import SparkLanding
@@ -44,7 +44,7 @@ else:
         {
             "agent.start.warm_python": ["warm_processes"],
             "errors": ["SparkSinkError"],
-            "lake.positions": ["positions"],
+            "lake.positions_in_delta_log": ["positions"],
             "sink.delta_sink": ["DeltaExactlyOnceSink"],
             "sink.iceberg_sink": ["IcebergExactlyOnceSink"],
             "sink.spark_landing": ["SparkLanding"],

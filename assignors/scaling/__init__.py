@@ -4,7 +4,7 @@
 * `lag`: lag in records and in seconds.
 * `stalled_lag`: partitions whose lag no number of workers changes.
 * `policy_contract`: the input and the output of a policy.
-* `capacity_policy`: the default policy, from a worker's measured rate and the deadline of the records.
+* `workers_from_lag_policy`: the default policy, from a worker's measured rate and the deadline of the records.
 * `baseline_policies`: published rules of other systems.
 * `threshold_policy`: the published rule of thresholds, whose steps retention scales.
 * `topic_rates`: rates of arrivals that are published as weights of topics.
@@ -41,7 +41,6 @@ if typing.TYPE_CHECKING:
     )
     from assignors.scaling.alerts import alert_hooks
     from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static
-    from assignors.scaling.capacity_policy import Capacity
     from assignors.scaling.decision_journal import explain_entry, journal_entries
     from assignors.scaling.evaluator import Evaluator
     from assignors.scaling.evaluator_election import EvaluatorElection
@@ -63,6 +62,7 @@ if typing.TYPE_CHECKING:
     from assignors.scaling.stalled_lag import GateSettings, PartitionState, View, abbreviated
     from assignors.scaling.state_store import MemoryStore, RedisStore, Store
     from assignors.scaling.threshold_policy import Thresholds
+    from assignors.scaling.workers_from_lag_policy import Capacity
     from assignors.scaling.workers_news import NewsListener, WorkersNews
     from assignors.scaling.workers_of_topic import Decision, Scaler, decide
     from assignors.scaling.workers_records import ScaledTopic, WorkersRecord
@@ -81,7 +81,7 @@ else:
             ],
             "alerts": ["alert_hooks"],
             "baseline_policies": ["DS2", "Keda", "Numaflow", "Static"],
-            "capacity_policy": ["Capacity"],
+            "workers_from_lag_policy": ["Capacity"],
             "decision_journal": ["explain_entry", "journal_entries"],
             "evaluator": ["Evaluator"],
             "evaluator_election": ["EvaluatorElection"],

@@ -9,7 +9,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from assignors.clients.topic_names import topic_name
 from assignors.errors import LimitsError
 from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static
-from assignors.scaling.capacity_policy import REBALANCE_S, Capacity
 from assignors.scaling.policy_contract import Policy
 from assignors.scaling.recommendation_limits import (
     Bounds,
@@ -22,6 +21,7 @@ from assignors.scaling.recommendation_limits import (
 )
 from assignors.scaling.stalled_lag import GateSettings
 from assignors.scaling.threshold_policy import Thresholds
+from assignors.scaling.workers_from_lag_policy import REBALANCE_S, Capacity
 from assignors.scaling.workers_of_topic import Scaler
 from assignors.scaling.workers_records import MOST
 from assignors.settings.strict_numbers import Real, Whole

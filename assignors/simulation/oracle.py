@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.scaling.capacity_policy import REBALANCE_S
 from assignors.scaling.observation import F64, I64
 from assignors.scaling.policy_contract import Proposal, State
 from assignors.scaling.stalled_lag import View
+from assignors.scaling.workers_from_lag_policy import REBALANCE_S
 from assignors.simulation.simulated_group import SimulatedGroup
 from assignors.simulation.traces import Trace, hot, readable
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.scaling.capacity_policy import REBALANCE_S
 from assignors.scaling.observation import F64, I64, Window
 from assignors.scaling.policy_contract import State
+from assignors.scaling.workers_from_lag_policy import REBALANCE_S
 from assignors.scaling.workers_of_topic import Decision, Scaler, decide
 from assignors.simulation.simulated_group import SimulatedGroup
 from assignors.simulation.traces import Trace

@@ -21,8 +21,8 @@ from producer.decisions.producer_settings import ZonePolicy, key_rules, need_num
 from producer.decisions.record_bytes import headers_length
 from producer.decisions.skew_guard import SkewGuard
 from producer.errors import UnknownTopicError
+from producer.partitioning.partition_of_record import TopicPartitioner
 from producer.partitioning.produce_interpreted import Destinations
-from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_cost import Traffic
 

@@ -12,8 +12,8 @@ from confluent_kafka import KafkaError
 
 from producer.decisions.record_bytes import check_header_names, key_bytes, sent_bytes
 from producer.decisions.sticky import RECORD_OVERHEAD
+from producer.partitioning.partition_of_record import TopicPartitioner
 from producer.partitioning.produce_interpreted import Destinations
-from producer.partitioning.topic_partitioner import TopicPartitioner
 
 Messages = list[dict[str, Any]]
 Switch = Callable[[str, Destinations], None]

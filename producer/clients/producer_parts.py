@@ -22,8 +22,8 @@ from producer.clients.producer_options import ProducerOptions
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.record_bytes import headers_length
 from producer.metadata_requests import Lister
+from producer.partitioning.partition_of_record import TopicPartitioner
 from producer.partitioning.produce_interpreted import Delivered
-from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_cost import Traffic
 

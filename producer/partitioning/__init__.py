@@ -1,6 +1,6 @@
 """Chooses the partition of a record: the core that both clients share. It asks no broker and starts no thread.
 
-* `topic_partitioner`: the partitioner of one topic, and its counts.
+* `partition_of_record`: the partitioner of one topic, and its counts.
 * `topics_in_use`: the partitioners of all topics of one producer, and their traffic.
 * `produce_interpreted`: `produce` in Python.
 * `packed_counts`: records and bytes of each partition.

@@ -13,8 +13,8 @@ from producer.decisions.rack_warning import rack_problem
 from producer.decisions.sticky import Chance, chance
 from producer.errors import RackWarning
 from producer.partitioning.packed_counts import BYTE, unpacked
+from producer.partitioning.partition_of_record import TopicPartitioner
 from producer.partitioning.produce_interpreted import Deliveries, Destinations, Kind
-from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.traffic_cost import Count, Flow, Traffic, summarise
 
 

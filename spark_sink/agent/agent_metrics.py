@@ -20,7 +20,7 @@ from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.commit_notes import Notes
 from spark_sink.errors import SparkSinkError
 from spark_sink.kafka.group_lag import by_topic
-from spark_sink.lake.positions import positions
+from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.monitoring.live import serve_metrics
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.ranges.lag_seconds import UnreadAges

@@ -14,7 +14,7 @@ from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_log_reader import our_note
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
-from spark_sink.lake.positions import existing
+from spark_sink.lake.positions_in_delta_log import existing
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import filesystem, read_text
 

@@ -21,7 +21,7 @@ from spark_sink.lake.iceberg.repeated_requests import asked_once
 from spark_sink.lake.ops_log.ops_settings import OpsSettings
 from spark_sink.lake.ops_log.ops_table import OpsTable
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.lake.positions import existing
+from spark_sink.lake.positions_in_delta_log import existing
 from spark_sink.lake.schema_fit import fit_schema, refuse_new, refuse_unenforced
 from spark_sink.lake.table_addresses import PLACEHOLDER, Storage, is_iceberg, local_path, looks_iceberg, table_uri
 from spark_sink.lake.table_formats import open_table

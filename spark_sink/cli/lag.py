@@ -70,7 +70,7 @@ def _lag_of_group(
     from spark_sink.errors import LagError, TableError
     from spark_sink.kafka.group_lag import admin, behind, committed
     from spark_sink.lake.matching_tables import refuse_bucket
-    from spark_sink.lake.positions import positions
+    from spark_sink.lake.positions_in_delta_log import positions
     from spark_sink.lake.table_addresses import full_address
 
     client = admin(properties)

@@ -226,7 +226,7 @@ def _waiting(table: str, chosen: Tables, columns: "Sequence[str] | None" = None)
 
 
 def _group(table: str, chosen: Tables) -> str:
-    from spark_sink.lake.verification import writing_group
+    from spark_sink.lake.holes_and_doubles import writing_group
 
     return writing_group(table, chosen.group, chosen.storage)
 

@@ -12,7 +12,7 @@ from spark_sink.errors import SparkSinkError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spark_sink.lake.verification import Report, Run
+    from spark_sink.lake.holes_and_doubles import Report, Run
 
 _NAMED = 10
 
@@ -30,7 +30,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check that tables have every record once, reading only the tables; exit code 1 if one has not."""
-    from spark_sink.lake.verification import verify as check
+    from spark_sink.lake.holes_and_doubles import verify as check
 
     chosen = tables(table, fleet, group, storage)
     reports, values, code = [], [], 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spark_sink.lake.positions import parse_positions
+from spark_sink.lake.positions_in_delta_log import parse_positions
 from spark_sink.ranges.batch_offset import TopicPartition
 
 

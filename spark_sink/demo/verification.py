@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from spark_sink.lake.verification import Finding, verify
+from spark_sink.lake.holes_and_doubles import Finding, verify
 
 _COLUMNS = ("topic", "key", "value")
 _NAMED = 20

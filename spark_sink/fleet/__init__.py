@@ -9,7 +9,7 @@
 * `arrow_without_pandas`: keeps pandas out of an agent's process.
 * `ingestion_without_spark`: the readers of all clusters of an agent; `readers_of_sources`: makes them of the settings;
   `later_ingestion`: in a thread, while the agent joins its fleet.
-* `source_reader`: reads one cluster, and hands the records to a second thread, which writes them.
+* `reader_and_writer_threads`: reads one cluster, and hands the records to a second thread, which writes them.
 * `lane_consumer`: the consumer of one lane; `lane_configuration`: its properties; `open_lanes`: all of a reader;
   `prepared_lanes`: connected before they are read; `first_offsets`: leaders and first offsets of what a lane gets.
 * `intended_partitions`: the partitions that a lane should read. Pure.

@@ -16,7 +16,7 @@ from assignors.fleet import FleetTopic
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.kafka.client_property_names import kafka_python_config
-from spark_sink.lake.positions import positions
+from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.ranges.lag_seconds import UnreadAges
 

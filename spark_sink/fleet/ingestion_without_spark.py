@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from spark_sink.fleet.reader_and_writer_threads import Assigned, SourceReader
 from spark_sink.fleet.received_bytes import BrokerZones, crossing
-from spark_sink.fleet.source_reader import Assigned, SourceReader
 
 log = logging.getLogger(__name__)
 

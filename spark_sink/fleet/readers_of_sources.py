@@ -8,9 +8,9 @@ from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.ingestion_without_spark import LightIngestion, Surroundings
 from spark_sink.fleet.quarantine_counts import Quarantined
+from spark_sink.fleet.reader_and_writer_threads import SourceReader
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
 from spark_sink.fleet.received_bytes import BrokerZones
-from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.fleet.workers_in_force import WorkersNow
 from spark_sink.lake.ops_log.ops_counts import OpsCounts

@@ -7,7 +7,7 @@
 * `table_formats`: opens a table of either format by its address.
 * `delta_commit`: commits files and application transactions to a Delta table.
 * `delta_log_reader`: application transactions (`txn`) read from the Delta log.
-* `positions`: the next offset of each partition, stored in a table.
+* `positions_in_delta_log`: the next offset of each partition, stored in a table.
 * `file_descriptions`: data files as JSON values.
 * `unwritten_quarantine`: the bad rows that commits of a table name.
 * `quarantine_reader`: reads quarantined records in parts.
@@ -35,6 +35,6 @@
 * `mistaken_addresses`: refuses addresses that mean another folder than their author thinks.
 * `storage_names`: refuses mistyped names of options of an object store or a catalog.
 * `table_storage`: local folders and object stores as one file system; `table_addresses`: their addresses.
-* `verification`: finds holes and doubles, from the table only.
+* `holes_and_doubles`: finds holes and doubles, from the table only.
 * `ops_log`: a table of what ingestion has done, written beside it.
 """

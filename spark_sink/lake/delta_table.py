@@ -26,7 +26,7 @@ from spark_sink.lake.delta_log_reader import TransactionLog, lasting
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.file_statistics import bounded_columns
 from spark_sink.lake.parquet_landing import Landing, normal_schema, storage_errors
-from spark_sink.lake.positions import (
+from spark_sink.lake.positions_in_delta_log import (
     application,
     batch_write,
     beginning,

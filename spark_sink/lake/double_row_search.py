@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_sink.errors import TableError
+from spark_sink.lake.holes_and_doubles import Run, Runs, scan
 from spark_sink.lake.table_contract import KEYS
-from spark_sink.lake.verification import Run, Runs, scan
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _Indices = npt.NDArray[np.int64]

@@ -12,7 +12,7 @@ from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import storage_errors
-from spark_sink.lake.positions import groups, parse_group, parse_positions
+from spark_sink.lake.positions_in_delta_log import groups, parse_group, parse_positions
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_dataset import table_dataset

@@ -3,7 +3,7 @@
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantine_addresses import base_of
 from spark_sink.lake.delta_log_reader import TransactionLog
-from spark_sink.lake.positions import beginning, parse_positions, rewound
+from spark_sink.lake.positions_in_delta_log import beginning, parse_positions, rewound
 
 
 def refuse_restored(uri: str, log: TransactionLog, group: str) -> None:

@@ -13,7 +13,7 @@ from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog
 from spark_sink.lake.file_descriptions import parse_quarantined
 from spark_sink.lake.parquet_landing import storage_errors
-from spark_sink.lake.positions import parse_group
+from spark_sink.lake.positions_in_delta_log import parse_group
 from spark_sink.lake.table_contract import LostRecordsError, Quarantined
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import TopicPartition

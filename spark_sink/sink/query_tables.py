@@ -13,7 +13,7 @@ from spark_sink.errors import OffsetError, TableError
 from spark_sink.formats.json_evolution import agreed_columns
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import good_schema
-from spark_sink.lake.positions import positions
+from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.lake.table_addresses import PLACEHOLDER
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_table

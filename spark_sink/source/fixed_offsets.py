@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 
 from spark_sink.errors import OptionError
-from spark_sink.lake.positions import positions
+from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.starting_offsets import TOPIC_IDS
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition

@@ -104,7 +104,7 @@ def _positions(options: SourceOptions) -> Positions | None:
     if options.positions is None:
         return None
     # Imported here, so that a query without a table needs no deltalake.
-    from spark_sink.lake.positions import positions
+    from spark_sink.lake.positions_in_delta_log import positions
 
     table, group, storage = options.positions, options.group, dict(options.storage)
     return lambda partitions: positions(table, group, storage, partitions=partitions)

@@ -22,7 +22,7 @@ from spark_sink.formats.quarantine_addresses import SUFFIX
 from spark_sink.formats.quarantined_rows import good_schema
 from spark_sink.formats.unknown_policy import COLUMN
 from spark_sink.formats.variant_type import arrow_columns
-from spark_sink.lake.positions import existing
+from spark_sink.lake.positions_in_delta_log import existing
 from spark_sink.lake.table_addresses import Storage, is_iceberg
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_table

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.benchmarks.fleet_report import save
 from tests.integration.assignors.fleet.conftest import redis_server
 from tests.integration.spark_sink.fleet.fleet_process import (

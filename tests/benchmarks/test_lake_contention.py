@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.benchmarks.lake_report import save
 from tests.benchmarks.lake_writers import ROWS, Case, Wrote, address, create, run
 

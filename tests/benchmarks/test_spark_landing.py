@@ -21,7 +21,7 @@ from spark_sink import positions
 from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
 from spark_sink.agent.spark_agent import start
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.benchmarks.spark_report import save
 from tests.benchmarks.spark_session import MARKS
 from tests.benchmarks.spark_topics import delete, flights, one_large_topic

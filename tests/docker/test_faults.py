@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from producer import AZAwareProducer
 from spark_sink import positions
 from spark_sink.demo.topics import create_topics
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.ranges.batch_offset import TopicPartition as Key
 from tests.docker.zones import RACKS, Zones
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.docker.composed import ROOT, Composed, NotHereError, ask, compose_command, prometheus_image, ready
 
 pytestmark = pytest.mark.docker

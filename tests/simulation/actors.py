@@ -14,7 +14,7 @@ from spark_sink.errors import HoleError, SparkSinkError, TableError
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.positions import positions
+from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.ranges.task_packing import Packing, pack

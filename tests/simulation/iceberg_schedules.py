@@ -18,8 +18,8 @@ from spark_sink.errors import SparkSinkError, TableError
 from spark_sink.lake.iceberg import compaction
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.iceberg.positions_in_table_properties import GroupState
 from spark_sink.lake.iceberg.snapshot_commit import Prepared
-from spark_sink.lake.iceberg.stored_state import GroupState
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit

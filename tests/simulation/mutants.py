@@ -26,7 +26,7 @@ from spark_sink.formats.quarantined_rows import split
 from spark_sink.lake.delta_commit import commit as _commit
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.positions import replays
+from spark_sink.lake.positions_in_delta_log import replays
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Verdict, decide, judge

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.file_descriptions import parse_quarantined
-from spark_sink.lake.positions import parse_group, parse_positions, rewound
+from spark_sink.lake.positions_in_delta_log import parse_group, parse_positions, rewound
 from spark_sink.ranges.batch_offset import Offset
 from tests.simulation.memory_store import Row, Store, Version
 from tests.simulation.scheduler import BrokenPromiseError

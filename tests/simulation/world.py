@@ -14,7 +14,7 @@ import spark_sink.lake.file_rewrite as rewrite_module
 import spark_sink.lake.foreign_parquet as foreign_module
 import spark_sink.lake.parquet_landing as landing_module
 import spark_sink.lake.partition_folders as folders_module
-import spark_sink.lake.positions as positions_module
+import spark_sink.lake.positions_in_delta_log as positions_module
 import spark_sink.lake.quarantine_reader as records_module
 import spark_sink.lake.table_formats as formats_module
 import spark_sink.lake.table_storage as storage_module

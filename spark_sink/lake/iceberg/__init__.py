@@ -6,12 +6,12 @@
 * `hive_metastore`: Hive's catalog, with a compare and swap by the metastore.
 * `iceberg_table`: the table with compare and swap.
 * `table_creation`: creates a table, and the namespaces above it.
-* `stored_state`: the positions of all groups, as one table property.
+* `positions_in_table_properties`: the positions of all groups, as one table property.
 * `clock_order`: times of the history that do not go back, although clocks differ.
 * `snapshot_commit`: one commit that is never retried: data files, positions, and the assertions.
 * `rollback_detection`: detects a table that was rolled back or replaced.
 * `rolled_back_positions`: what the metadata of a rolled back table says of its former positions.
-* `state_commit`: sets positions and replaces files in one commit, for a rewind.
+* `property_commit`: sets positions and replaces files in one commit, for a rewind.
 * `data_entries`: data files as entries of a manifest.
 * `columns`: columns and field ids.
 * `added_columns`: adds columns to a table.

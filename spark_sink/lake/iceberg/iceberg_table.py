@@ -24,12 +24,12 @@ from spark_sink.lake.iceberg.data_entries import entry, location, partition_of, 
 from spark_sink.lake.iceberg.gone_files import began_ms, exists, with_files
 from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
 from spark_sink.lake.iceberg.partition_terms import terms_of
+from spark_sink.lake.iceberg.positions_in_table_properties import PROPERTY, GroupState, State, decode, encode
 from spark_sink.lake.iceberg.repeated_requests import answered
 from spark_sink.lake.iceberg.rollback_detection import NOTE, refuse_lost_positions, refuse_other_past, refuse_recreated
 from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
-from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
 from spark_sink.lake.iceberg.table_creation import create_table
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.row_offsets import above

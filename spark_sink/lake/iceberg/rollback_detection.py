@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import TableError
-from spark_sink.lake.iceberg.stored_state import PROPERTY, State
+from spark_sink.lake.iceberg.positions_in_table_properties import PROPERTY, State
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import TableError
+from spark_sink.lake.iceberg.positions_in_table_properties import PROPERTY, Rewind, State, decode
 from spark_sink.lake.iceberg.rollback_detection import descends, refuse_other_past
-from spark_sink.lake.iceberg.stored_state import PROPERTY, Rewind, State, decode
 from spark_sink.ranges.batch_offset import TopicPartition
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from spark_sink.errors import TableError, plain_with_class
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
 from spark_sink.lake.iceberg.data_entries import location
+from spark_sink.lake.iceberg.positions_in_table_properties import PROPERTY, GroupState, State, decode
 from spark_sink.lake.iceberg.repeated_requests import answered
 from spark_sink.lake.iceberg.rollback_detection import refuse_lost_positions, refuse_other_past
-from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.vacuumed_files import with_way_out
 

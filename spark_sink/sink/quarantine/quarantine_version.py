@@ -17,7 +17,7 @@ from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.stored_rows import open_stored
-from spark_sink.lake.positions import groups, parse_positions
+from spark_sink.lake.positions_in_delta_log import groups, parse_positions
 from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
 from spark_sink.lake.table_dataset import rows_where
 from spark_sink.ranges.batch_offset import TopicPartition

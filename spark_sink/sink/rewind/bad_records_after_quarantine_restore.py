@@ -24,7 +24,7 @@ from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog, lines_of
 from spark_sink.lake.fenced_replacement import active_paths
-from spark_sink.lake.positions import rewound
+from spark_sink.lake.positions_in_delta_log import rewound
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import is_delta_table
 from spark_sink.sink.rewind.rewind_commit import KIND, NOTE, commit_positions

@@ -26,7 +26,7 @@ from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_log_reader import OURS, LogEntry
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
-from spark_sink.lake.positions import parse_positions, rewound
+from spark_sink.lake.positions_in_delta_log import parse_positions, rewound
 from spark_sink.lake.quarantine_reader import file_records
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.table_addresses import Storage

@@ -20,8 +20,9 @@ from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_log_reader import OURS, TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.fenced_replacement import active_paths
+from spark_sink.lake.holes_and_doubles import named_group, scan_table
 from spark_sink.lake.matching_tables import refuse_quarantine
-from spark_sink.lake.positions import (
+from spark_sink.lake.positions_in_delta_log import (
     application,
     groups,
     parse_group,
@@ -33,7 +34,6 @@ from spark_sink.lake.positions import (
 from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
 from spark_sink.lake.table_dataset import rows_where
 from spark_sink.lake.table_storage import is_delta_table, no_delta_table
-from spark_sink.lake.verification import named_group, scan_table
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine.quarantine_commit import add_those_left, has_lost, refuse_other_table
 from spark_sink.sink.rewind.bad_records_after_quarantine_restore import find_taken, put_back

@@ -17,17 +17,17 @@ from dataclasses import dataclass, replace
 
 from spark_sink.errors import ConflictError, TableError
 from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.lake.holes_and_doubles import COLUMNS, Runs, named_group, scan
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.iceberg.positions_in_table_properties import GroupState, Rewind, State
+from spark_sink.lake.iceberg.property_commit import set_state, without_rows_from
 from spark_sink.lake.iceberg.rollback_detection import is_rolled_back
 from spark_sink.lake.iceberg.rolled_back_positions import former_state, read_again, rewound_past, with_rewind
-from spark_sink.lake.iceberg.state_commit import set_state, without_rows_from
 from spark_sink.lake.iceberg.stored_files import refuse_deletes
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, quarantined_rows
-from spark_sink.lake.iceberg.stored_state import GroupState, Rewind, State
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import no_iceberg_table
-from spark_sink.lake.verification import COLUMNS, Runs, named_group, scan
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine.quarantine_commit import add_those_left, has_lost, refuse_other_table
 from spark_sink.sink.rewind.rewind_commit import NOTE

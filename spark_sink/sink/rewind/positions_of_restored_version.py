@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 from spark_sink.errors import TableError
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.fenced_replacement import active_paths
-from spark_sink.lake.positions import groups, parse_positions, rewound
+from spark_sink.lake.positions_in_delta_log import groups, parse_positions, rewound
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.ranges.batch_offset import TopicPartition
 

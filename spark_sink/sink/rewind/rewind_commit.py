@@ -7,7 +7,7 @@ from deltalake.transaction import AddAction
 
 from spark_sink.lake.delta_commit import commit
 from spark_sink.lake.delta_log_reader import TransactionLog, lasting
-from spark_sink.lake.positions import rewound
+from spark_sink.lake.positions_in_delta_log import rewound
 from spark_sink.ranges.batch_offset import TopicPartition
 
 KIND = "rewind"

@@ -4,8 +4,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from spark_sink.errors import TableError
-from spark_sink.lake.iceberg.stored_state import Offsets, State
-from spark_sink.lake.verification import Run, Runs
+from spark_sink.lake.holes_and_doubles import Run, Runs
+from spark_sink.lake.iceberg.positions_in_table_properties import Offsets, State
 from spark_sink.ranges.batch_offset import TopicPartition
 
 Found = Mapping[TopicPartition, Runs]

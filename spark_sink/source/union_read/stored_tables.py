@@ -17,7 +17,7 @@ from spark_sink.lake.iceberg.columns import arrow_columns as iceberg_columns
 from spark_sink.lake.iceberg.stored_rows import open_to_read_later
 from spark_sink.lake.matching_tables import has_placeholder, matching_tables
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.lake.positions import groups, parse_group
+from spark_sink.lake.positions_in_delta_log import groups, parse_group
 from spark_sink.lake.restore_refusal import refuse_restored
 from spark_sink.lake.table_addresses import Storage, full_address, is_iceberg, table_uri
 from spark_sink.lake.table_dataset import table_dataset

@@ -14,7 +14,7 @@ import pyarrow as pa
 from spark_sink.errors import HoleError
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
-from spark_sink.lake.positions import positions
+from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition

@@ -12,7 +12,7 @@ import pytest
 
 from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.integration.spark_sink.fleet.fleet_process import (
     FleetProcesses,
     config,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.lake.verification import Report, verify
+from spark_sink.lake.holes_and_doubles import Report, verify
 from tests.integration.spark_sink.chaos.draws import SEEDS
 
 pytestmark = pytest.mark.integration

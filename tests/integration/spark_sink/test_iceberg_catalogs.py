@@ -10,11 +10,11 @@ from pyiceberg.exceptions import CommitStateUnknownException
 
 from spark_sink import positions
 from spark_sink.errors import ConflictError
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.table_contract import Change, DataFile
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.integration.assignors.claims.conftest import MariaDB, PostgreSQL

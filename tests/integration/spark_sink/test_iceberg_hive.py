@@ -20,10 +20,10 @@ from spark_sink.checks import Finding, State, run
 from spark_sink.cli import main
 from spark_sink.errors import TableError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg import hive_metastore as catalogs
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.integration.spark_sink.hive_fixture import Metastore, hive_on_postgresql

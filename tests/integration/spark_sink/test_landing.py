@@ -16,7 +16,7 @@ from spark_sink import positions
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.spark_agent import start
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.sink.quarantine.quarantine_replay import waiting
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

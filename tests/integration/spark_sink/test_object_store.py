@@ -20,9 +20,9 @@ from spark_sink.errors import TableError
 from spark_sink.lake import conditional_put_check
 from spark_sink.lake.conditional_put_check import CHECK
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.integration.spark_sink.small_servers import BUCKET, server, small_aws, with_bucket

@@ -16,9 +16,9 @@ import pytest
 from spark_sink import positions
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_landing
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.sink_options import SinkOptions

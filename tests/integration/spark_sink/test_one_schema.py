@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
 from spark_sink.formats.unknown_policy import COLUMN
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.integration.spark_sink.tied import launch
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -14,7 +14,7 @@ from fastavro import parse_schema, schemaless_writer
 
 from spark_sink import union
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.integration.spark_sink.formats.registry_server import Server
 from tests.integration.spark_sink.tied import kill, launch, tree
 from tests.waiting import wait_until

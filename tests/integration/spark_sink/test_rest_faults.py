@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink import compare_and_swap
 from spark_sink.sink.compare_and_swap import Batch, commit

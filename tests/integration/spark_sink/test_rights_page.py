@@ -27,7 +27,7 @@ from spark_sink.errors import TableError
 from spark_sink.fleet.agent_process import build as build_agent
 from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.sink.quarantine.dead_letter_publisher import Publisher, Sent
 from spark_sink.source.group_membership import KafkaMembership

@@ -21,7 +21,7 @@ from producer import AZAwarePartitioner, AZAwareProducer
 from spark_sink.cli import main
 from spark_sink.demo.cluster import Access, Cluster
 from spark_sink.kafka.client_property_names import kafka_python_config
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.secured_broker import secured_properties, write_broker_certificate
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

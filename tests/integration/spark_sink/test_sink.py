@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from spark_sink import DeltaExactlyOnceSink, positions
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 
 pytestmark = [
     pytest.mark.integration,

@@ -20,7 +20,7 @@ from assignors import GroupMember, HRWAssignor
 from spark_sink import fixed_offsets, positions
 from spark_sink.demo.cluster import Cluster
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.waiting import wait_until
 
 pytestmark = [

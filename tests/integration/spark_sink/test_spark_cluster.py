@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 
 from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.integration.spark_sink.tied import kill, launch, tree
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix]

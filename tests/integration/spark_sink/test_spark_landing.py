@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_sink import SparkLanding, positions
 from spark_sink.demo.cluster import Cluster
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_contract import DataFile
-from spark_sink.lake.verification import verify
 from spark_sink.sink import spark_landing, spark_written_files
 
 pytestmark = [

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.integration.spark_sink.tied import kill, launch, tree
 from tests.waiting import wait_until
 

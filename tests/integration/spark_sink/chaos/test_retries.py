@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.iceberg_writer import offset_log
 from tests.integration.spark_sink.tied import launch
 from tests.table_kinds import ADDRESS, warehouse

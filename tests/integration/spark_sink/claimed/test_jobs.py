@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 
 from assignors.claims import standings
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.positions import positions
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
+from spark_sink.lake.positions_in_delta_log import positions
 from tests.integration.spark_sink.chaos.lakes import unlocked
 from tests.integration.spark_sink.fleet.fleet_process import (
     delete_topics,

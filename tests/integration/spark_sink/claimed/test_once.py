@@ -12,8 +12,8 @@ import pytest
 
 from assignors.claims import standings
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.positions import positions
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
+from spark_sink.lake.positions_in_delta_log import positions
 from tests.integration.spark_sink.fleet.fleet_process import Feed, delete_topics, make_topics, send, wait_until
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,7 @@ from assignors.scaling import KafkaLag, ScaledTopic, WorkersNews, WorkersPublish
 from spark_sink.claimed import published_workers
 from spark_sink.claimed.published_workers import FollowedNumbers
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.integration.spark_sink.claimed.test_once import Crontab
 from tests.integration.spark_sink.fleet.fleet_process import delete_topics, make_topics, send
 from tests.redis_server import RedisServer, running_redis

@@ -11,7 +11,7 @@ import pytest
 
 from assignors.scaling.decision_journal import journal_entries
 from spark_sink.demo.cluster import Cluster
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.integration.spark_sink.fleet.fleet_process import (
     Feed,
     FleetProcesses,

@@ -24,8 +24,8 @@ from spark_sink.demo.cluster import Cluster
 from spark_sink.formats import AvroDecoder, Decoder, ProtobufDecoder, Registry
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.registry_decoders import latest_of
-from spark_sink.lake.positions import positions
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
+from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.sink.quarantine.quarantine_replay import replay, waiting
 from tests.integration.spark_sink.fleet.fleet_process import (
     FleetProcesses,

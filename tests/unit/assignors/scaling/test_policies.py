@@ -25,8 +25,8 @@ from assignors.scaling import (
     Window,
     decide,
 )
-from assignors.scaling.capacity_policy import workers_for
 from assignors.scaling.observation import F64
+from assignors.scaling.workers_from_lag_policy import workers_for
 from tests.unit.assignors.scaling.conftest import MakeWindow
 
 ALL: list[Policy] = [Capacity(), Thresholds(), Keda(), DS2(), Numaflow(), Static(workers=4)]

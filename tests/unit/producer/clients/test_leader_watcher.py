@@ -13,7 +13,7 @@ from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.sticky import chance
 from producer.metadata_requests import Topology
-from producer.partitioning.topic_partitioner import TopicPartitioner
+from producer.partitioning.partition_of_record import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
 from tests.unit.producer.clients.watched_cluster import Cluster, watching

@@ -106,7 +106,7 @@ def test_topics_that_the_user_may_not_see_are_no_lag_of_zero(
 ) -> None:
     """To a client without the right the topics do not exist, and a sum over nothing is 0."""
     monkeypatch.setattr("spark_sink.cli._reachable.reach", lambda _: None)
-    monkeypatch.setattr("spark_sink.lake.positions.positions", lambda *_: {TopicPartition("t", 0): 5})
+    monkeypatch.setattr("spark_sink.lake.positions_in_delta_log.positions", lambda *_: {TopicPartition("t", 0): 5})
     monkeypatch.setattr("spark_sink.kafka.group_lag.behind", lambda *_: [])
     with pytest.raises(SystemExit) as ended:
         main(["lag", "--bootstrap-servers", "h:1", "--group", "g", "--table", "/t"])

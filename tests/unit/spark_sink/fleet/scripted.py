@@ -12,8 +12,8 @@ from assignors.fleet import FleetTopic, Lane
 from assignors.scaling import PollSettings
 from spark_sink.fleet import lane_consumer as lane
 from spark_sink.fleet.commit_counts import CommitCounts
+from spark_sink.fleet.reader_and_writer_threads import SourceReader
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
-from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.sink.row_options import RowOptions
 

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_sink.errors import TableError
-from spark_sink.fleet import source_reader
+from spark_sink.fleet import reader_and_writer_threads
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.formats.quarantine_addresses import quarantine_of
@@ -95,7 +95,7 @@ def test_an_error_of_the_whole_source_has_no_topic(monkeypatch: pytest.MonkeyPat
         commit(table, snapshot, change)
 
     monkeypatch.setattr(DeltaLakeTable, "swap", refuse)
-    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.05)
+    monkeypatch.setattr(reader_and_writer_threads, "_PAUSE_S", 0.05)
 
     join = scripted.gains("x", "y", records=scripted.some("x", 0, 5), held={"x": 0})
 

@@ -21,8 +21,8 @@ from spark_sink.fleet.row_checks import row_checks
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.table_contract import Change, Snapshot
-from spark_sink.lake.verification import verify
 from spark_sink.options import topic_decoders
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.sink.quarantine.quarantine_replay import replay

@@ -12,7 +12,7 @@ from spark_sink.fleet.decode_and_commit import Committed
 from spark_sink.fleet.quarantine_counts import quarantined_rows
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from tests.table_kinds import peer, warehouse
 from tests.unit.spark_sink.fleet.test_decoded_tables import Raw, options, write

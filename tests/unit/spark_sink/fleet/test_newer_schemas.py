@@ -15,8 +15,8 @@ from spark_sink.errors import TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet import schema_in_use
 from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.table_formats import open_table
-from spark_sink.lake.verification import verify
 from spark_sink.options import topic_decoders
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.sink.row_options import RowOptions

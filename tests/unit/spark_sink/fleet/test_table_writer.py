@@ -14,8 +14,8 @@ from spark_sink.fleet import table_writer
 from spark_sink.fleet.decode_and_commit import Committed
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.fleet.unwritten_records import RecordBuffer
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import Landing
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from tests.unit.spark_sink.fleet.scripted import Record
 

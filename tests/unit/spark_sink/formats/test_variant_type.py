@@ -11,8 +11,8 @@ from pyspark.sql.types import VariantVal
 from spark_sink import positions
 from spark_sink.errors import SchemaError
 from spark_sink.formats.variant_type import VARIANT
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting

@@ -23,8 +23,8 @@ from spark_sink.cli import _plan_producer
 from spark_sink.fleet import agent_process
 from spark_sink.fleet import lane_consumer as lane
 from spark_sink.fleet.fleet_settings import FleetSettings
+from spark_sink.fleet.reader_and_writer_threads import SourceReader
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
-from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.kafka import group_lag
 from spark_sink.options.source_options import SourceOptions
 

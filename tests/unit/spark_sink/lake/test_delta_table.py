@@ -16,12 +16,12 @@ from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake import vacuumed_files
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import Landing, Layout, normal_schema
 from spark_sink.lake.schema_fit import fit_schema
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Table
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import filesystem
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.table_kinds import change_of, created, newest

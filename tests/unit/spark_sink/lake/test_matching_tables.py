@@ -12,7 +12,7 @@ from deltalake.fs import DeltaStorageHandler
 from spark_sink.errors import OptionError, TableError
 from spark_sink.lake import matching_tables as module
 from spark_sink.lake.matching_tables import matching_tables
-from spark_sink.lake.positions import existing
+from spark_sink.lake.positions_in_delta_log import existing
 
 
 def tables(root: Path, *names: str) -> None:

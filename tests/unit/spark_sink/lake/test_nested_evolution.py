@@ -15,12 +15,12 @@ from spark_sink.formats.quarantined_rows import COLUMN, REASON, good_schema
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.double_row_removal import repair
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg import compaction as iceberg_compaction
 from spark_sink.lake.iceberg.catalogs import identifier, open_catalog
 from spark_sink.lake.parquet_landing import Layout, normal_schema
 from spark_sink.lake.table_contract import Change
 from spark_sink.lake.table_formats import open_table
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from spark_sink import positions
 from spark_sink.errors import OptionError, SparkSinkError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.table_addresses import table_uri
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.delta_sink import DirectWriter, Landed, SinkWriter
 from spark_sink.sink.direct_landing import land, parse, refuse_unread

@@ -14,8 +14,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, positions
 from spark_sink.errors import OptionError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.catalogs import open_catalog
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.delta_sink import BatchWriter, SinkWriter, batch_writer
 from spark_sink.sink.rewind.delta_rewind import rewind

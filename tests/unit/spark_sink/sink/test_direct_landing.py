@@ -15,7 +15,7 @@ from pyspark.sql.types import (
 )
 
 from spark_sink.errors import OptionError, SchemaError
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.direct_landing import CountedBatches, describe, empty_rows, land, parse, table_schema
 from spark_sink.sink.query_tables import Tables

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from spark_sink.errors import TableError
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.double_row_removal import repair
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.sink.quarantine.quarantine_replay import replay, waiting
 from spark_sink.sink.rewind.delta_rewind import rewind
 from tests.unit.spark_sink.sink.foreign_logs import FOREIGN, append, commit, commits, log_folder, protocol

@@ -18,8 +18,8 @@ from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.formats.unknown_policy import NullPolicy, Policy
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.quarantine.quarantine_replay import replay
 from spark_sink.sink.query_tables import Tables

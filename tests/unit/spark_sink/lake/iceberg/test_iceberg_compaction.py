@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from spark_sink.errors import SchemaError, TableError
 from spark_sink.lake import vacuumed_files
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg import compaction, file_replacement
 from spark_sink.lake.iceberg.compaction import BOUNDS, ENOUGH, MOST_BYTES, compact, files_to_join, join
 from spark_sink.lake.iceberg.data_entries import location
@@ -22,7 +23,6 @@ from spark_sink.lake.iceberg.file_replacement import Replacement, replace_files
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_contract import Change
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.table_kinds import ADDRESS, FOREIGN, SCHEMA, counted, iceberg_file, peer, rows_of, warehouse
 

@@ -14,6 +14,7 @@ from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake import double_row_removal
 from spark_sink.lake.double_row_removal import Repaired
 from spark_sink.lake.double_row_removal import repair as repair_tables
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg import compaction, file_replacement, snapshot_commit, stored_files
 from spark_sink.lake.iceberg.catalogs import identifier
 from spark_sink.lake.iceberg.compaction import compact
@@ -23,7 +24,6 @@ from spark_sink.lake.iceberg.landing import IcebergLanding
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_contract import Change, DataFile
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.iceberg_batches import Writer, bad_offsets, offsets
 from tests.table_kinds import ADDRESS, SCHEMA, TERMS, catalog, peer, rows_of, warehouse

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from spark_sink import positions
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from tests.iceberg_writer import PARTITIONS, last_batch, offset_log, write_batches
 from tests.table_kinds import ADDRESS, catalog, warehouse
 from tests.waiting import wait_until

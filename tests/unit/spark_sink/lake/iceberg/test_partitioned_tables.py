@@ -8,13 +8,13 @@ import pytest
 
 from spark_sink.errors import SchemaError
 from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg import compaction
 from spark_sink.lake.iceberg.compaction import compact
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from spark_sink.sink.row_options import RowOptions

@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from spark_sink.errors import TableError
-from spark_sink.lake.iceberg.stored_state import PROPERTY
+from spark_sink.lake.iceberg.positions_in_table_properties import PROPERTY
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import commit
 from tests.table_kinds import SCHEMA, catalog, iceberg_file, newest, peer, rows_of

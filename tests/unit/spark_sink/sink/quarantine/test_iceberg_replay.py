@@ -9,13 +9,13 @@ import pytest
 from spark_sink.errors import ConflictError, TableError
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import COLUMN
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.iceberg.table_creation import PROPERTIES
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, LostRecordsError, Snapshot
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.quarantine import quarantine_commit, quarantine_replay
 from spark_sink.sink.quarantine.quarantine_replay import Replayed, replay, waiting

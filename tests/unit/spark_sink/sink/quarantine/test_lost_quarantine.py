@@ -8,7 +8,7 @@ import pytest
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.sink.rewind.delta_rewind import rewind
 from tests.landed_offsets import landed_offsets
 from tests.unit.spark_sink.sink.quarantine.test_quarantine_commit import _crash, _Crashed, _run, clean_up_log

@@ -17,9 +17,9 @@ from spark_sink.errors import HoleError, TableError
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, DataFile, Snapshot
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch
 from spark_sink.sink.quarantine import quarantine_commit

@@ -20,10 +20,10 @@ from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.double_row_removal import repair
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.quarantine.quarantine_replay import Replayed, as_is, replay, waiting
 from spark_sink.sink.quarantine.quarantine_version import Quarantine

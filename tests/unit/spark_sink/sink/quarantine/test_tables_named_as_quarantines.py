@@ -17,8 +17,8 @@ from spark_sink.fleet.unwritten_records import RecordBuffer
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.double_row_removal import repair
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink import topic_routes
 from spark_sink.sink.quarantine.quarantine_replay import replay

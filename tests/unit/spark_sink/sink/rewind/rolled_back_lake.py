@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.catalogs import identifier
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine import quarantine_commit
 from spark_sink.sink.rewind.delta_rewind import rewind

@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.quarantined_rows import COLUMN
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rewind.delta_rewind import rewind

@@ -7,8 +7,8 @@ import pytest
 
 from spark_sink.cli import main
 from spark_sink.errors import TableError
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.stored_rows import open_stored
-from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.rewind import iceberg_rewind
 from spark_sink.sink.rewind.delta_rewind import rewind

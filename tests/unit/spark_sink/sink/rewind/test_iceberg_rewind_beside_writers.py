@@ -4,9 +4,9 @@ import pyarrow as pa
 import pytest
 
 from spark_sink.errors import HoleError, TableError
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.table_contract import Change, Snapshot
-from spark_sink.lake.verification import verify
 from spark_sink.sink.quarantine.quarantine_replay import replay
 from spark_sink.sink.rewind import iceberg_rewind
 from tests.iceberg_batches import Writer, bad_offsets

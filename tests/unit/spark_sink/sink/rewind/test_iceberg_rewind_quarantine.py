@@ -7,9 +7,9 @@ import pytest
 from spark_sink.cli import main
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.catalogs import identifier
 from spark_sink.lake.iceberg.stored_rows import open_stored
-from spark_sink.lake.verification import verify
 from spark_sink.sink.quarantine.quarantine_replay import replay
 from spark_sink.sink.rewind.delta_rewind import rewind
 from tests.iceberg_batches import Writer, bad_offsets, offsets

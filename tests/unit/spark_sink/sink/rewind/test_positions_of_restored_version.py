@@ -12,8 +12,8 @@ from spark_sink.errors import TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.lake.positions import positions
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
+from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.rewind.set_back_positions import Rewound

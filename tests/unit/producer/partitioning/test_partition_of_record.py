@@ -16,7 +16,7 @@ from producer.decisions.rack_warning import rack_problem
 from producer.decisions.rendezvous_slots import Table, hrw_table
 from producer.decisions.skew_guard import SkewGuard
 from producer.decisions.sticky import Chance, chance
-from producer.partitioning.topic_partitioner import TopicPartitioner
+from producer.partitioning.partition_of_record import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 
 CASES: list[dict[str, Any]] = json.loads(
@@ -262,7 +262,7 @@ def test_a_table_is_built_while_other_threads_may_send(monkeypatch: pytest.Monke
         built.setdefault(members, topics_in_use._lock._is_owned())  # type: ignore[attr-defined]  # CPython's
         return hrw_table(partitions, members)
 
-    monkeypatch.setattr("producer.partitioning.topic_partitioner.slot_table", noting)
+    monkeypatch.setattr("producer.partitioning.partition_of_record.slot_table", noting)
     for second, leaders in enumerate(([1, 2, 3], [2, 2, 3], [1, 1, 2])):
         topics_in_use.update("t", leaders, RACKS, float(second))
     assert built == {(0,): False, (0, 1, 2): False, (0, 1): False}

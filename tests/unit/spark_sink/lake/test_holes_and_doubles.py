@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sink.errors import TableError
-from spark_sink.lake.verification import Runs, judge, scan, verify
+from spark_sink.lake.holes_and_doubles import Runs, judge, scan, verify
 from spark_sink.ranges.batch_offset import TopicPartition
 
 KEY = TopicPartition("t", 0)

@@ -17,9 +17,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from spark_sink.errors import TableError, plain
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.catalogs import iceberg_address
+from spark_sink.lake.iceberg.positions_in_table_properties import GroupState
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, quarantined_rows
-from spark_sink.lake.iceberg.stored_state import GroupState
-from spark_sink.lake.positions import groups, parse_group, transactions
+from spark_sink.lake.positions_in_delta_log import groups, parse_group, transactions
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
 from spark_sink.lake.table_dataset import table_dataset

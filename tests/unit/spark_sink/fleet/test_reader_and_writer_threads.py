@@ -12,13 +12,13 @@ from assignors.fleet import FleetTopic, Lane
 from assignors.scaling import PollSettings
 from spark_sink import positions
 from spark_sink.fleet import lane_consumer as lane_module
-from spark_sink.fleet import source_reader
+from spark_sink.fleet import reader_and_writer_threads
 from spark_sink.fleet.decode_and_commit import Committed, LandedFiles
+from spark_sink.fleet.reader_and_writer_threads import SourceReader
 from spark_sink.fleet.reader_settings import ReaderParts, ReaderSettings
-from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import Landable, TableWriter
 from spark_sink.fleet.unwritten_records import RecordBuffer
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, gains, once_more, pause, read, some
 from tests.waiting import wait_until
@@ -77,7 +77,7 @@ def test_a_broker_that_does_not_know_a_new_topic_yet_stops_nothing_for_good(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It returns the id of the former topic: the records are left out once, and read again."""
-    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.05)
+    monkeypatch.setattr(reader_and_writer_threads, "_PAUSE_S", 0.05)
     answers = [{"x": "0", "y": "2"}]
 
     join = gains("x", "y", records=some("x", 0, 5), held={"x": 0})
@@ -126,7 +126,7 @@ def test_a_reader_that_ended_by_a_defect_is_not_alive(monkeypatch: pytest.Monkey
 
 def test_a_reader_whose_table_refuses_does_not_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It is alive, and works again as soon as the table takes something."""
-    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(reader_and_writer_threads, "_PAUSE_S", 0.01)
     commit = TableWriter.commit
     refused = threading.Event()
 

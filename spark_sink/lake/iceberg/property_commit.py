@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_sink.lake.iceberg.data_entries import entry
+from spark_sink.lake.iceberg.positions_in_table_properties import PROPERTY, State, encode
 from spark_sink.lake.iceberg.rollback_detection import NOTE
 from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.stored_files import ListedFile, listed_files, read_file, write_without
 from spark_sink.lake.iceberg.stored_rows import StoredTable
-from spark_sink.lake.iceberg.stored_state import PROPERTY, State, encode
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.table_contract import KEYS, DataFile
 from spark_sink.ranges.batch_offset import TopicPartition

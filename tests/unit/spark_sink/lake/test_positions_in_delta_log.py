@@ -18,7 +18,7 @@ from spark_sink import positions
 from spark_sink.errors import TableError
 from spark_sink.lake import delta_log_reader
 from spark_sink.lake.delta_log_reader import TransactionLog
-from spark_sink.lake.positions import application, beginning, groups, parse_group, parse_positions
+from spark_sink.lake.positions_in_delta_log import application, beginning, groups, parse_group, parse_positions
 from spark_sink.lake.table_storage import read_text
 from spark_sink.ranges.batch_offset import TopicPartition
 

@@ -10,11 +10,11 @@ from deltalake import DeltaTable
 
 from spark_sink import positions
 from spark_sink.errors import TableError
-from spark_sink.fleet import source_reader
+from spark_sink.fleet import reader_and_writer_threads
 from spark_sink.fleet.decode_and_commit import Committed, LandedFiles
-from spark_sink.fleet.source_reader import SourceReader
+from spark_sink.fleet.reader_and_writer_threads import SourceReader
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.lake.verification import verify
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.sink.rewind.delta_rewind import rewind
 from spark_sink.sink.row_options import RowOptions
@@ -86,7 +86,7 @@ def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.M
         return commit(writer, files, ranges)
 
     monkeypatch.setattr(TableWriter, "commit", refuse)
-    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.2)
+    monkeypatch.setattr(reader_and_writer_threads, "_PAUSE_S", 0.2)
 
     def join(client: Client) -> list[Record]:
         broken.set()
@@ -114,7 +114,7 @@ def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.M
 def test_agents_of_a_fleet_go_on_after_a_rewind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One refusal, and the same process reads again from the new positions; the message says so."""
     table = str(tmp_path / "x")
-    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.2)
+    monkeypatch.setattr(reader_and_writer_threads, "_PAUSE_S", 0.2)
     said: list[str] = []
     refuse = SourceReader._refuse
 
@@ -173,7 +173,7 @@ def test_a_table_that_refuses_is_logged_once_though_each_attempt_names_another_f
         return commit(writer, files, ranges)
 
     monkeypatch.setattr(TableWriter, "commit", refuse)
-    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.05)
+    monkeypatch.setattr(reader_and_writer_threads, "_PAUSE_S", 0.05)
 
     join = gains("x", "y", records=some("x", 0, 5), held={"x": 0})
 
@@ -188,7 +188,7 @@ def test_reading_goes_on_after_an_outage_in_which_the_positions_cannot_be_read_e
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Every record was dropped for ever after such an outage, and the status showed no problem."""
-    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.02)
+    monkeypatch.setattr(reader_and_writer_threads, "_PAUSE_S", 0.02)
     commit, positions_of, fail = TableWriter.commit, TableWriter.positions, SourceReader._fail
     refusals = ["commit"]
     problems: list[str] = []
