@@ -7,7 +7,7 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
-from assignors.consumer.consumer_errors import ArgumentError, ConsumerError, NotOwnedConsumerError
+from assignors.consumer.consumer_errors import ArgumentError, ConsumerError, NotOwnedConsumerError, code_of_unread
 from assignors.consumer.fetching import Fetching
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -74,7 +74,7 @@ class Progress:
         last = {key_of(one): one.offset for one in listed or []}
         for key in (wanted.keys() | last.keys()) - self._fetching.partitions:
             said = f"{key[0]!r} partition {key[1]} is not assigned: nothing was stored"
-            raise NotOwnedConsumerError(said, self._fetching.code_unless_assigned(key))
+            raise NotOwnedConsumerError(said, code_of_unread(key, self._fetching.partitions))
         self.forget([key for key, offset in last.items() if offset < 0])  # as in librdkafka
         self._stored |= {key: offset for key, offset in wanted.items() if last.get(key, 0) >= 0}
 

@@ -8,13 +8,14 @@ MembershipError and KafkaException
     └── NotOwnedConsumerError     a commit for a partition of another member; also a NotOwnedError
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Self
 
 import kafka.errors
 from confluent_kafka import KafkaError, KafkaException
 
 from assignors.errors import FencedError, MembershipError, NotOwnedError
+from assignors.planner.topics_and_members import TopicPartition
 
 Text = str  # the class has a method of this name
 
@@ -106,3 +107,9 @@ def consumer_error(error: MembershipError) -> ConsumerError:
     made = kind(str(error), code)
     made.__cause__ = cause
     return made
+
+
+def code_of_unread(key: TopicPartition, read: Collection[TopicPartition]) -> int:
+    """Return librdkafka's code for a partition that is not read; it depends on whether its topic is read."""
+    known = key[0] in {topic for topic, _ in read}
+    return KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 -- librdkafka's own codes

@@ -1,9 +1,7 @@
 """Fetching by librdkafka, of owned partitions only."""
 
-import contextlib
 import itertools
 import logging
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -12,7 +10,8 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.client_callbacks import ClientCallbacks
-from assignors.consumer.consumer_errors import ConsumerError
+from assignors.consumer.consumer_errors import ConsumerError, code_of_unread
+from assignors.consumer.first_leaders import ask_for_leaders
 from assignors.consumer.interruptions import at_once
 from assignors.consumer.logical_offsets import check_start
 from assignors.consumer.positions_before_call import PositionsBefore
@@ -24,10 +23,8 @@ from assignors.planner.topics_and_members import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_LEADERS_S: Final = 1.0
 _MOST_AHEAD: Final = 10_000
 _RECORDS_PER_POSITION: Final = 4  # the position of a partition costs as much as 0.3 to 1 record
-_ONE_BY_ONE: Final = 8  # metadata of more topics is requested at once, with that of all other topics
 
 
 class Fetching:
@@ -92,11 +89,6 @@ class Fetching:
         """Return the offset at which each partition that is read began."""
         return dict(self._begun)
 
-    def code_unless_assigned(self, key: TopicPartition) -> int:
-        """Return librdkafka's code for a partition that is not read; it depends on whether its topic is read."""
-        known = key[0] in {topic for topic, _ in self._begun}
-        return KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 -- librdkafka's own codes
-
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials from the next connection on, also with a client that replaces this one."""
         self._consumer.set_sasl_credentials(username, password)
@@ -106,7 +98,7 @@ class Fetching:
         """Read these partitions in addition, from these offsets on."""
         new = {key: at for key, at in begins.items() if key not in self._begun}
         if new:
-            self._ask_for_leaders({topic for topic, _ in new} - {topic for topic, _ in self._begun})
+            ask_for_leaders(self._consumer, {topic for topic, _ in new} - {topic for topic, _ in self._begun})
             begun = self._begun | new
             self._before.forget()
             for key, at in new.items():
@@ -346,7 +338,7 @@ class Fetching:
         """
         if key not in self._begun:
             said = f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is"
-            raise ConsumerError(said, self.code_unless_assigned(key))
+            raise ConsumerError(said, code_of_unread(key, self._begun))
         check_start(key, offset)
         # Of this partition alone: a program may seek in thousands, one after another.
         stored = self._stored.of(key, self.positions_with_epochs([key]).get(key))
@@ -388,21 +380,12 @@ class Fetching:
         if not self._closed:
             at_once((self._consumer.close,), (self._closed.append, True))
 
-    def _ask_for_leaders(self, topics: Collection[str], client: Consumer | None = None) -> None:
-        """Request the leaders now: librdkafka itself waits half a second or more before it requests a leader."""
-        asked: Iterable[dict[str, str]] = ({"topic": topic} for topic in topics) if len(topics) <= _ONE_BY_ONE else [{}]
-        until = time.monotonic() + _LEADERS_S
-        with contextlib.suppress(KafkaException):  # librdkafka retries
-            for which in asked:
-                if (left_s := until - time.monotonic()) > 0:
-                    (client or self._consumer).list_topics(**which, timeout=left_s)
-
     def _replace_client(self, error: KafkaError) -> None:
         log.warning("fetching ended (%s): beginning again with %d partitions", error, len(self._begun))
         sought = self._sought | self._taken(self._begun)
         begins = self._begun | sought
         ended, begun = self._consumer, Consumer(self._config)
-        self._ask_for_leaders({topic for topic, _ in begins}, begun)
+        ask_for_leaders(begun, {topic for topic, _ in begins})
         self._before.forget()
         # Together: the positions of the ended client are after the records read ahead, those of the new one are not.
         at_once(

@@ -1,4 +1,4 @@
-"""Positions and costs after a seek."""
+"""Positions and costs after a seek, and a client that ends."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import OFFSET_END, Message, TopicPartition
 
 from assignors import GroupConsumer
-from assignors.consumer import fetching
+from assignors.consumer import fetching, record_steps
 from assignors.consumer.read_ahead import key_of_message
 from assignors.planner.topics_and_members import TopicPartition as Key
 from producer.testing import MockCluster
@@ -86,3 +86,43 @@ def test_a_new_client_keeps_the_positions(mock: MockCluster) -> None:
         assert offsets(found) == {1: list(range(40, RECORDS))}
         assert positions(one) == {0: RECORDS, 1: RECORDS}
         assert one.poll(0.2) is None
+
+
+def test_librdkafka_may_end_and_is_begun_again(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new client continues with the same partitions, from the first record that was not delivered."""
+    monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)
+    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1)
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        first = read(one, 30)
+        end_client(one)
+        both = offsets([*first, *read(one, 3 * RECORDS - 30)])
+    assert both == {n: list(range(RECORDS)) for n in range(3)}
+
+
+def test_an_interrupt_while_it_begins_anew_leaves_no_partition_unread(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After Ctrl-C during the request for leaders, assigned partitions are read, and paused ones stay paused."""
+
+    def interrupted(*_: object) -> None:
+        once.undo()
+        raise KeyboardInterrupt
+
+    once = pytest.MonkeyPatch()
+
+    monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)  # the rest is fetched after the interrupt
+    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1)
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        first = read(one, 30)
+        one.pause([TopicPartition("t", 2)])
+        before = len(offsets(first).get(2, []))
+        once.setattr(fetching, "ask_for_leaders", interrupted)
+        end_client(one)
+        with pytest.raises(KeyboardInterrupt):
+            one.poll(5.0)
+        both = offsets([*first, *read(one, 2 * RECORDS - 30 + before)])
+        assert both == {0: list(range(RECORDS)), 1: list(range(RECORDS))} | ({2: list(range(before))} if before else {})
+        one.resume([TopicPartition("t", 2)])
+        assert offsets(read(one, RECORDS - before)) == {2: list(range(before, RECORDS))}

@@ -12,11 +12,10 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError, NotOwnedError, Ownership
-from assignors.consumer import record_steps
 from assignors.consumer.record_steps import RecordSteps
 from producer.testing import MockCluster
 from tests.records import offsets, read
-from tests.unit.assignors.conftest import RECORDS, consumer, end_client
+from tests.unit.assignors.conftest import RECORDS, consumer
 from tests.waiting import wait_until
 
 
@@ -163,46 +162,6 @@ def test_fetched_records_are_dropped_with_their_partition(mock: MockCluster) -> 
             assert time.monotonic() < until
             found += fetching.take(1000, [0.1], lambda: owned)
         assert offsets(found)[0] == list(range(30, 50))
-
-
-def test_librdkafka_may_end_and_is_begun_again(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new client continues with the same partitions, from the first record that was not delivered."""
-    monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)
-    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1)
-    with consumer(mock) as one:
-        one.subscribe(["t"])
-        first = read(one, 30)
-        end_client(one)
-        both = offsets([*first, *read(one, 3 * RECORDS - 30)])
-    assert both == {n: list(range(RECORDS)) for n in range(3)}
-
-
-def test_an_interrupt_while_it_begins_anew_leaves_no_partition_unread(
-    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After Ctrl-C during the request for leaders, assigned partitions are read, and paused ones stay paused."""
-
-    def interrupted(*_: object) -> None:
-        once.undo()
-        raise KeyboardInterrupt
-
-    once = pytest.MonkeyPatch()
-
-    monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)  # the rest is fetched after the interrupt
-    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1)
-    with consumer(mock) as one:
-        one.subscribe(["t"])
-        first = read(one, 30)
-        one.pause([TopicPartition("t", 2)])
-        before = len(offsets(first).get(2, []))
-        once.setattr(one._kafka_azimuth.fetching, "_ask_for_leaders", interrupted)
-        end_client(one)
-        with pytest.raises(KeyboardInterrupt):
-            one.poll(5.0)
-        both = offsets([*first, *read(one, 2 * RECORDS - 30 + before)])
-        assert both == {0: list(range(RECORDS)), 1: list(range(RECORDS))} | ({2: list(range(before))} if before else {})
-        one.resume([TopicPartition("t", 2)])
-        assert offsets(read(one, RECORDS - before)) == {2: list(range(before, RECORDS))}
 
 
 def test_without_a_subscription_no_poll_waits_forever(mock: MockCluster) -> None:
