@@ -2,7 +2,7 @@
 
 Each folder imports only from those above it in this list:
 
-* `errors`, `settings`, `lazy`: errors, checks of settings, names imported at first use.
+* `errors`, `settings`, `lazy_imports`: errors, checks of settings, names imported at first use.
 * `hashing`: the hash function; rendezvous ranks and owners.
 * `planner`: computes a plan from topics, members and claims.
 * `testing`: the goals of a plan in order, and the optimum found by trying every assignment.
@@ -17,7 +17,7 @@ Each folder imports only from those above it in this list:
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from assignors.clients.received_traffic import ReceivedTraffic
@@ -37,7 +37,7 @@ if typing.TYPE_CHECKING:
         WorkersError,
     )
     from assignors.hashing.endpoint_router import Router, RouterSettings
-    from assignors.hashing.hash import hash64
+    from assignors.hashing.murmur3_hash import hash64
     from assignors.hashing.rendezvous import Rendezvous
     from assignors.member.broker_assigned_member import BrokerAssignedMember
     from assignors.member.group_member import GroupMember
@@ -48,7 +48,7 @@ if typing.TYPE_CHECKING:
     from assignors.planner.topics_and_members import Member, Topic
     from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRoundRobinAssignor
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "clients.received_traffic": ["ReceivedTraffic"],
@@ -68,7 +68,7 @@ else:
                 "WorkersError",
             ],
             "hashing.endpoint_router": ["Router", "RouterSettings"],
-            "hashing.hash": ["hash64"],
+            "hashing.murmur3_hash": ["hash64"],
             "hashing.rendezvous": ["Rendezvous"],
             "member.broker_assigned_member": ["BrokerAssignedMember"],
             "member.group_member": ["GroupMember"],

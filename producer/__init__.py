@@ -14,7 +14,7 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from producer.clients.confluent import AZAwareProducer
@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
     from producer.clients.kafka_python import AZAwarePartitioner
     from producer.clients.serializing import AZAwareAIOSerializingProducer, AZAwareSerializingProducer
     from producer.clients.traffic_meter import TrafficMeter
-    from producer.decisions.leader_locality import Reason
+    from producer.decisions.candidate_partitions_in_zone import Reason
     from producer.decisions.producer_settings import KeyMode
     from producer.decisions.skew_guard import SkewGuard
     from producer.errors import (
@@ -37,7 +37,7 @@ if typing.TYPE_CHECKING:
     )
     from producer.traffic_cost import Count, Traffic, matrix
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "clients.confluent": ["AZAwareProducer"],
@@ -45,7 +45,7 @@ else:
             "clients.kafka_python": ["AZAwarePartitioner"],
             "clients.serializing": ["AZAwareAIOSerializingProducer", "AZAwareSerializingProducer"],
             "clients.traffic_meter": ["TrafficMeter"],
-            "decisions.leader_locality": ["Reason"],
+            "decisions.candidate_partitions_in_zone": ["Reason"],
             "decisions.producer_settings": ["KeyMode"],
             "decisions.skew_guard": ["SkewGuard"],
             "errors": [

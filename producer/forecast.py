@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from producer.decisions.leader_locality import Leaders, Locality, Racks, Reason, copies_elsewhere, locate, zones_of
+from producer.decisions.candidate_partitions_in_zone import (
+    Leaders,
+    Locality,
+    Racks,
+    Reason,
+    copies_elsewhere,
+    locate,
+    zones_of,
+)
 from producer.traffic_cost import UNKNOWN
 
 _NO_ZONES: Final = "set broker.rack on the brokers to see the copies and the failures of zones"

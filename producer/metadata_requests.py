@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from producer.decisions.leader_locality import Leaders, Racks, Replicas
+from producer.decisions.candidate_partitions_in_zone import Leaders, Racks, Replicas
 from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError, PolicyError
 

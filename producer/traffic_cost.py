@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from producer.decisions.leader_locality import Reason
+from producer.decisions.candidate_partitions_in_zone import Reason
 from producer.decisions.producer_settings import need_number
 
 UNKNOWN = "unknown"

@@ -23,7 +23,7 @@ Each folder imports only from those above it in this list:
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from spark_sink.agent.start.warm_python import warm_processes
@@ -39,7 +39,7 @@ if typing.TYPE_CHECKING:
     from spark_sink.source.union_read.union_reader import union
 else:
     # Loaded at first use: pyspark and pyarrow take most of a second, and `azimuth --help` does not need them.
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "agent.start.warm_python": ["warm_processes"],

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from spark_sink.formats.quarantined_rows import COLUMN, REASON
+from spark_sink.formats.bad_values_quarantined import COLUMN, REASON
 
 SCHEMA = pa.schema(
     [

@@ -6,7 +6,7 @@ ends. SQLAlchemy and a driver come with `pip install 'kafka-azimuth[sql]'`.
 * `partition_claims`: `PartitionClaims`, the calls of a job.
 * `claim_values`: the values of claims.
 * `due_times`: decides when a partition is due. Pure.
-* `claiming_statements`: the statements that claim rows, for each database.
+* `claiming_sql_by_dialect`: the statements that claim rows, for each database.
 * `claims_table`: the table and the database's clock.
 * `column_limits`: limits of the values in a row.
 * `database`: connections and named errors.
@@ -16,7 +16,7 @@ ends. SQLAlchemy and a driver come with `pip install 'kafka-azimuth[sql]'`.
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 from assignors.errors import ClaimLostError, ClaimsAwayError, ClaimsError
 
 if typing.TYPE_CHECKING:
@@ -26,7 +26,7 @@ if typing.TYPE_CHECKING:
     from assignors.claims.partition_claims import PartitionClaims
     from assignors.claims.table_check import check_claims
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "claim_status": ["standings"],

@@ -17,7 +17,7 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from assignors.clients.broker_racks import BrokerRacks
@@ -30,7 +30,7 @@ if typing.TYPE_CHECKING:
     from assignors.clients.topic_names import topic_name
     from assignors.clients.unreachable_causes import ask_brokers, why_unreachable
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "broker_racks": ["BrokerRacks"],

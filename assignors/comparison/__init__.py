@@ -7,14 +7,14 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from assignors.comparison.live_group import LiveGroup, read_group
     from assignors.comparison.outcomes import STRATEGIES, Outcome, Settings, compare
     from assignors.comparison.stock_assignors import STOCK, stock_plan
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "live_group": ["LiveGroup", "read_group"],

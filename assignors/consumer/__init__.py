@@ -9,7 +9,7 @@
 * `chosen_assignors`: the assignors that the program gives, or the default.
 * `subscription`: names and patterns; `error_messages`: errors of topics and of the group, as messages.
 * `rebalance_handling`: the membership and its rebalances; `new_members`: how each of its members is started;
-  `assignment_and_revocation`: what begins with a partition's assignment, and what ends with its revocation, with the
+  `fetch_start_and_last_commit`: what begins with a partition's assignment, and what ends with its revocation, with the
   last commit before another member gets it; `on_assign_choice`: what the program chose in `on_assign`;
   `manual_assignment`: partitions that it assigns itself.
 * `rebalance_events`: the queue of rebalances for the thread that polls; `program_callbacks`: the program's functions

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from assignors.consumer.assignment_and_revocation import Member
 from assignors.consumer.background_calls import Answer, start_thread
 from assignors.consumer.consumer_errors import ConsumerError
+from assignors.consumer.fetch_start_and_last_commit import Member
 from assignors.consumer.one_process import OneProcess
 
 log = logging.getLogger(__name__)

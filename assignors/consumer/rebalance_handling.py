@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
-from assignors.consumer.assignment_and_revocation import AssignedPartitions, Member, without_offset
 from assignors.consumer.background_calls import call_apart
 from assignors.consumer.commit_queue import CommitQueue
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
 from assignors.consumer.error_messages import TopicErrors
+from assignors.consumer.fetch_start_and_last_commit import AssignedPartitions, Member, without_offset
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.interruptions import Once, PendingSteps
 from assignors.consumer.leaving import Leaving

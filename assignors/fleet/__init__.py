@@ -17,7 +17,7 @@
 * `server_membership`: what the memberships with a server share.
 * `kafka_membership`: membership by the group protocol of a home cluster.
 * `redis_membership`: membership by keys with a time to live.
-* `source`: a cluster, and which of its topics are read.
+* `fleet_source`: a cluster, and which of its topics are read.
 * `topic_descriptions`: a cluster's metadata of these topics.
 * `cluster_topics`: a thread that refreshes a cluster's topics.
 * `hand_over`: topics that go to another agent are read until that agent has started.
@@ -27,7 +27,7 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from assignors.fleet.agent_loop import FleetAgent
@@ -38,19 +38,19 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.cluster_topics import ClusterWatch, any_answers
     from assignors.fleet.drifted_settings import declared_settings, settings_drift
     from assignors.fleet.explanation import Line, Place, explain
+    from assignors.fleet.fleet_source import Source
     from assignors.fleet.fleet_topic import FleetTopic, once_each
     from assignors.fleet.kafka_membership import KafkaMembers
     from assignors.fleet.lanes import Lane, LaneChange, Lanes, lane_change
     from assignors.fleet.membership_contract import Members, Membership, Session, Standing, Witness
     from assignors.fleet.partition_shares import PRESENT_DIVISION
     from assignors.fleet.redis_membership import RedisMembers
-    from assignors.fleet.source import Source
     from assignors.fleet.static_membership import StaticMembers
     from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
     from assignors.fleet.topic_placement import Balance, BalanceBy, Decision, decide
     from assignors.fleet.topic_zones import agreed_zones, with_zones
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "agent_loop": ["FleetAgent"],
@@ -67,7 +67,7 @@ else:
             "membership_contract": ["Members", "Membership", "Session", "Standing", "Witness"],
             "partition_shares": ["PRESENT_DIVISION"],
             "redis_membership": ["RedisMembers"],
-            "source": ["Source"],
+            "fleet_source": ["Source"],
             "static_membership": ["StaticMembers"],
             "topic_descriptions": ["Sighting", "ask_ids", "sight"],
             "topic_placement": ["Balance", "BalanceBy", "Decision", "decide"],

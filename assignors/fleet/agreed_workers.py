@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 from assignors.fleet.agents_per_topic import FleetWorkers
 from assignors.fleet.agents_view import Agent, View
 from assignors.fleet.drifted_settings import WORKERS, declared_digests, settings_drift
-from assignors.hashing.hash import hash64
+from assignors.hashing.murmur3_hash import hash64
 
 _KEEP_S: Final = 30.0
 _MOST: Final = 3  # every join contains the declaration

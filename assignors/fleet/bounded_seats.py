@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from assignors.hashing.hash import F64, hash64s, order_keys, pairs64, weighted_scores
+from assignors.hashing.murmur3_hash import F64, hash64s, order_keys, pairs64, weighted_scores
 from assignors.planner.topic_volumes import largest_first, volume_bounds
 
 _SPARE = 0.25  # epsilon of levels above 0, which are seldom all in use

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from assignors.clients.silent_brokers import admin_properties, any_broker_answers
 from assignors.errors import FleetError
-from assignors.fleet.source import Source
+from assignors.fleet.fleet_source import Source
 from assignors.fleet.topic_descriptions import ABSENT_S, Sighting, ask_ids, sight
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from assignors.fleet.agents_view import Agent
-from assignors.hashing.hash import hash64
+from assignors.hashing.murmur3_hash import hash64
 
 _DIGITS = 8
 _NAMED = 3

@@ -13,7 +13,7 @@ from assignors.fleet.agents_view import View
 from assignors.fleet.agreed_workers import numbers_agree
 from assignors.fleet.drifted_settings import WORKERS, declared_number, settings_drift
 from assignors.fleet.fleet_topic import FleetTopic
-from assignors.hashing.hash import hash64
+from assignors.hashing.murmur3_hash import hash64
 
 _LANE: Final = ".lane-"
 _MOST: Final = 64  # each lane has its own threads and connections

@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient
 from assignors.clients.silent_brokers import broker_addresses, list_cluster
 from assignors.clients.unreachable_causes import why_unreachable
 from assignors.errors import FleetError
+from assignors.fleet.fleet_source import Source
 from assignors.fleet.fleet_topic import FleetTopic
-from assignors.fleet.source import Source
 
 TIMEOUT_S: Final = 5.0
 ABSENT_S: Final = 1.0

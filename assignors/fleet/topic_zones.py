@@ -14,7 +14,7 @@ from assignors.fleet.agreed_workers import KnownValues, agreed_digest
 from assignors.fleet.bounded_seats import Ranking
 from assignors.fleet.drifted_settings import ZONES
 from assignors.fleet.fleet_topic import FleetTopic
-from assignors.hashing.hash import hash64
+from assignors.hashing.murmur3_hash import hash64
 
 Zones = Mapping[str, tuple[str, ...]]
 """Zones of replicas, by the identity of the topic."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from assignors.errors import NodesError, WeightError
-from assignors.hashing.hash import GOLDEN, U64, hash64, hash64s, mix64, mix64s, order_keys, weighted_scores
+from assignors.hashing.murmur3_hash import GOLDEN, U64, hash64, hash64s, mix64, mix64s, order_keys, weighted_scores
 from assignors.hashing.rendezvous_tree import RendezvousTree
 
 

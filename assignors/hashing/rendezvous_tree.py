@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from assignors.hashing.hash import GOLDEN, hash64, mix64, weighted_score
+from assignors.hashing.murmur3_hash import GOLDEN, hash64, mix64, weighted_score
 
 _BITS: Final = 4
 _DEPTH: Final = 64 // _BITS

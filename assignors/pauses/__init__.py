@@ -6,13 +6,13 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from assignors.pauses.pause_records import TOPIC, Pause, PausedTopic
     from assignors.pauses.pauses_client import PausesFeed, PausesPublisher
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "pause_records": ["TOPIC", "Pause", "PausedTopic"],

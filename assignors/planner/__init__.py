@@ -20,12 +20,12 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from assignors.planner.worker_caps import Workers
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "worker_caps": ["Workers"],

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from assignors.errors import StrategyError
-from assignors.hashing.hash import U64, hash64s
+from assignors.hashing.murmur3_hash import U64, hash64s
 from assignors.planner.balance.constrained_plan import general_plan, read_kinds
 from assignors.planner.balance.large_groups import topic_by_topic_plan
 from assignors.planner.capped.exact_small_groups import exact_plan, is_small

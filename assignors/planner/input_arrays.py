@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assignors.errors import AssignorError, GroupError, TopicError
-from assignors.hashing.hash import U64, hash64s
+from assignors.hashing.murmur3_hash import U64, hash64s
 from assignors.planner.topics_and_members import Member, Topic
 
 I32 = NDArray[np.int32]

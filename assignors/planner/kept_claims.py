@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from assignors.hashing.hash import F64, GOLDEN, U64, mix64s
+from assignors.hashing.murmur3_hash import F64, GOLDEN, U64, mix64s
 from assignors.planner.input_arrays import I32, I64, NO_OWNER, Problem
 from assignors.planner.load_bounds import Band
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assignors.errors import BoundError
-from assignors.hashing.hash import F64
+from assignors.hashing.murmur3_hash import F64
 from assignors.planner.input_arrays import I64
 
 

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from assignors.hashing.hash import GOLDEN, U64, hash64s, mix64s, order_keys, weighted_scores
+from assignors.hashing.murmur3_hash import GOLDEN, U64, hash64s, mix64s, order_keys, weighted_scores
 from assignors.planner.input_arrays import I64, Problem
 from assignors.planner.place_unowned import Scores
 

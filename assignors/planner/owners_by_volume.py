@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.hashing.hash import U64
+from assignors.hashing.murmur3_hash import U64
 from assignors.planner.input_arrays import I32, I64, NO_OWNER, Bools, Problem
 from assignors.planner.place_unowned import Scores
 from assignors.planner.plan_request import PlanRequest

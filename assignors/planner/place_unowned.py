@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from assignors.hashing.hash import F64, U64
+from assignors.hashing.murmur3_hash import F64, U64
 from assignors.planner.input_arrays import I32, I64, Bools, Problem
 from assignors.planner.load_bounds import Band
 

@@ -13,12 +13,12 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from assignors.protocol.worker_caps_source import WorkersSetting
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "worker_caps_source": ["WorkersSetting"],

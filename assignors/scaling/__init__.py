@@ -28,7 +28,7 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from assignors.scaling.agents_of_group import (
@@ -68,7 +68,7 @@ if typing.TYPE_CHECKING:
     from assignors.scaling.workers_records import ScaledTopic, WorkersRecord
     from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "agents_of_group": [

@@ -7,14 +7,14 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from assignors.settings.mistyped_names import nearest, proposal, warn_of_mistyped
     from assignors.settings.strict_numbers import Real, Whole, no_boolean
     from assignors.settings.validation_errors import message, place, plain
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "mistyped_names": ["nearest", "proposal", "warn_of_mistyped"],

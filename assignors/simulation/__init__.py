@@ -11,7 +11,7 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from assignors.simulation.policy_comparison import Outcome, compare_policies
@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
     from assignors.simulation.trace_file import traces_from_csv
     from assignors.simulation.traces import STANDARD_TRACES, generate_traces
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "policy_comparison": ["Outcome", "compare_policies"],

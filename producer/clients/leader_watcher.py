@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 from producer.clients.call_apart import call_apart
 from producer.clients.unpolled_reports import UnpolledReports
 from producer.clients.wake_up import WakeUp
-from producer.decisions.leader_locality import Leaders, Replicas
+from producer.decisions.candidate_partitions_in_zone import Leaders, Replicas
 from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError, PollWarning, RackWarning
 from producer.metadata_requests import Lister, Topology, read_leaders

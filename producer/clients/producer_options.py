@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Any, Final, TypedDict
 
 from producer.decisions.application_partitioner import Choose
-from producer.decisions.leader_locality import Racks
+from producer.decisions.candidate_partitions_in_zone import Racks
 from producer.decisions.skew_guard import SkewGuard
 from producer.errors import PolicyError
 

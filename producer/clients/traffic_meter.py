@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaError, Message
 
 from producer.clients.delivery_reports import payload
-from producer.decisions.leader_locality import Racks, Reason, Replicas, copies_elsewhere, zones_of
+from producer.decisions.candidate_partitions_in_zone import Racks, Reason, Replicas, copies_elsewhere, zones_of
 from producer.metadata_requests import Topology
 from producer.traffic_cost import Count, Flow, Traffic, summarise
 

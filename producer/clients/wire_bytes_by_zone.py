@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Final
 
-from producer.decisions.leader_locality import Racks
+from producer.decisions.candidate_partitions_in_zone import Racks
 from producer.traffic_cost import UNKNOWN
 
 RACKS_WITHIN_S: Final = 60.0

@@ -1,8 +1,8 @@
 """The rules of the partitioning, as pure functions: the candidate partitions of a record, and the choice among them.
 
 * `producer_settings`: the settings of a producer, as one value.
-* `leader_locality`: the partitions whose leader is in the zone, the fallbacks, and the time that a leader must have
-  stayed before records follow it back.
+* `candidate_partitions_in_zone`: the partitions whose leader is in the zone, the fallbacks, and the time that a
+  leader must have stayed before records follow it back.
 * `rack_warning`: says why no record can stay in its zone.
 * `partitioner_names`: librdkafka's partitioners, and their handling of missing keys.
 * `key_hash`: hashes a key, and maps it to a partition of all, as Java does.

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from producer.decisions.application_partitioner import chooser, chosen_by
-from producer.decisions.key_hash import key_hash
-from producer.decisions.leader_locality import (
+from producer.decisions.candidate_partitions_in_zone import (
     Leaders,
     Locality,
     LocalityInUse,
@@ -25,6 +24,7 @@ from producer.decisions.leader_locality import (
     settle,
     zones_of,
 )
+from producer.decisions.key_hash import key_hash
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.rendezvous_slots import Table, packed_table
 from producer.decisions.skew_guard import Spill, spill

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from time import monotonic
 
-from producer.decisions.leader_locality import Leaders, Racks, Reason, Replicas
+from producer.decisions.candidate_partitions_in_zone import Leaders, Racks, Reason, Replicas
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.rack_warning import rack_problem
 from producer.decisions.sticky import Chance, chance

@@ -24,7 +24,7 @@ from spark_sink.checks import (
 )
 from spark_sink.errors import OptionError, StartError
 from spark_sink.fetch.raw_columns import arrow_schema, schema_without
-from spark_sink.formats.quarantined_rows import good_schema
+from spark_sink.formats.bad_values_quarantined import good_schema
 from spark_sink.kafka.group_lag import admin
 from spark_sink.lake.iceberg.partition_terms import check_terms
 from spark_sink.lake.mistaken_addresses import refuse_mistaken

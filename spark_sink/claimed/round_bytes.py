@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_sink.ranges.batch_limit_shares import Limit
+from spark_sink.ranges.batch_ends_within_limits import Limit
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 _ASSUMED_BYTES = 1_000.0

@@ -46,7 +46,7 @@ def agent(
     import os
     import threading
 
-    from assignors.lazy import left_out
+    from assignors.lazy_imports import left_out
 
     with left_out("rich"):  # structlog imports it for tracebacks in colour, which this log never has
         from spark_sink.monitoring.logs import process_log  # noqa: F401

@@ -92,7 +92,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show quarantined records in full, with the reason."""
-    from spark_sink.formats.quarantined_rows import python_rows
+    from spark_sink.formats.bad_values_quarantined import python_rows
     from spark_sink.sink.quarantine.quarantine_listing import lowest
 
     wanted = {"topic": topic, "partition": partition, "offset": offset}

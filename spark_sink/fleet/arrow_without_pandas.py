@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from assignors.lazy import left_out
+from assignors.lazy_imports import left_out
 
 
 def leave_out_pandas() -> None:

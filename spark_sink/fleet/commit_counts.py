@@ -8,7 +8,7 @@ from spark_sink.fleet.decode_and_commit import LandedFiles
 from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.compare_and_swap import Outcome
+from spark_sink.sink.commit_by_compare_and_swap import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from spark_sink.errors import TableError
 from spark_sink.fleet.schema_in_use import TableDecoder
 from spark_sink.formats import Decoder, decode_batch
+from spark_sink.formats.bad_values_quarantined import COLUMN, good_schema
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import COLUMN, good_schema
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import LakeTable, open_landing, open_table
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.options.topic_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, Outcome
+from spark_sink.sink.commit_by_compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine, refuse_ahead
 from spark_sink.sink.row_options import RowOptions
 from spark_sink.sink.rows_by_table import Sorting

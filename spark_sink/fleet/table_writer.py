@@ -22,7 +22,7 @@ from spark_sink.options.option_spellings import spelled
 from spark_sink.options.topic_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.batch_against_table import Verdict
-from spark_sink.sink.compare_and_swap import Batch
+from spark_sink.sink.commit_by_compare_and_swap import Batch
 from spark_sink.sink.row_options import RowOptions
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.sink.topic_routes import Routes

@@ -1,7 +1,7 @@
 """The formats of values: JSON, Avro and Protobuf, decoded per Arrow batch, with bad records kept next to good ones.
 
 * `decoder`: decodes raw batches; a record that cannot be decoded becomes a row with the reason.
-* `quarantined_rows`: the columns of records that could not be decoded; `quarantine_addresses`: where they are kept.
+* `bad_values_quarantined`: the columns of records that could not be decoded; `quarantine_addresses`: their tables.
 * `arrow_columns`: converts Python values into Arrow columns of a given type.
 * `unknown_policy`: what to do with unknown fields, and with records without a value; `unknown_fields`: finds them.
 * `calendar_dates`: finds dates that the lake's engines cannot read in a partition column.
@@ -20,7 +20,7 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from spark_sink.formats.declared_or_inferred_columns import infer_columns
@@ -31,7 +31,7 @@ if typing.TYPE_CHECKING:
     from spark_sink.formats.variant_decoder import VariantDecoder
 else:
     # Loaded at first use, because the raw format needs none of their libraries.
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "declared_or_inferred_columns": ["infer_columns"],

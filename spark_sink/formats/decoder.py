@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from spark_sink.errors import FetchError, OptionError
 from spark_sink.formats import unknown_fields
+from spark_sink.formats.bad_values_quarantined import COLUMN, REASON
 from spark_sink.formats.calendar_dates import rows_outside
-from spark_sink.formats.quarantined_rows import COLUMN, REASON
 from spark_sink.formats.unknown_fields import Found
 from spark_sink.formats.unknown_policy import COLUMN as RESCUED
 from spark_sink.formats.unknown_policy import NullPolicy, Policy

@@ -7,8 +7,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
+from spark_sink.formats.bad_values_quarantined import SCHEMA
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import storage_errors

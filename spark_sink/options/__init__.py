@@ -1,6 +1,6 @@
 """The options of a query, as values.
 
-* `texts`: Spark's option texts read as numbers, times, sizes, flags, words and JSON.
+* `option_texts`: Spark's option texts read as numbers, times, sizes, flags, words and JSON.
 * `option_spellings`: names of options in messages, as the user has spelled them.
 * `batch_limits`: how much a batch reads, and how long a small one waits.
 * `source_options`: the options of the source.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_sink.errors import OptionError
-from spark_sink.options.texts import duration_s, number, size_bytes
+from spark_sink.options.option_texts import duration_s, number, size_bytes
 
 # On the slowest measured path (JSON through Spark's rows, 25 MB/s on two cores) a million records of 1 kB take a core
 # 80 s, a quarter of the time after which a silent reader leaves its group (max.poll.interval.ms, 300 s).

@@ -10,8 +10,8 @@ from assignors.settings import proposal
 from spark_sink.errors import OptionError
 from spark_sink.options.batch_limits import BatchLimits, batch_limits
 from spark_sink.options.fetch_settings import FetchSettings
+from spark_sink.options.option_texts import MOST_MS, choice, flag, fraction, json_value, number
 from spark_sink.options.starting_offsets import OffsetRule, ending, starting, topic_ids
-from spark_sink.options.texts import MOST_MS, choice, flag, fraction, json_value, number
 from spark_sink.options.value_format import FORMATS, REGISTRY, ValueFormat, value_format
 
 _KAFKA = "kafka."

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
-from spark_sink.options.texts import MOST, choice, json_value, number, whole
+from spark_sink.options.option_texts import MOST, choice, json_value, number, whole
 from spark_sink.ranges.batch_offset import TopicPartition
 
 EARLIEST, LATEST = -2, -1

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
 from spark_sink.formats.unknown_policy import NULL_POLICIES, POLICIES, NullPolicy, Policy
-from spark_sink.options.texts import choice, json_value, number
+from spark_sink.options.option_texts import choice, json_value, number
 
 REGISTRY = "schema.registry."
 FORMATS = ("raw", "json", "avro", "protobuf")

@@ -2,7 +2,7 @@
 
 * `batch_offset`: the offset of a batch, one JSON value.
 * `assigned_positions`: the next offset of each assigned partition.
-* `batch_limit_shares`: how far into each partition the next batch reads.
+* `batch_ends_within_limits`: how far into each partition the next batch reads.
 * `task_packing`: the ranges of each Spark task.
 * `lag_seconds`: lag in seconds, the age of the oldest unread record.
 * `range_completion`: whether a task has read all records of its ranges.

@@ -8,7 +8,7 @@ rebalance, so a larger step means that this member missed a rebalance.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_sink.ranges.batch_limit_shares import Limit, waited
+from spark_sink.ranges.batch_ends_within_limits import Limit, waited
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 
 

@@ -16,7 +16,7 @@
 * `batch_against_table`: decides which part of a batch is still to be committed. Pure.
 * `foreach_batch_write`: distinguishes a second write of a batch in `foreachBatch` from a replay. Pure.
 * `range_write`: a batch write outside of a stream: ranges in its options. Pure.
-* `compare_and_swap`: reads the table, decides, commits, and retries on a conflict.
+* `commit_by_compare_and_swap`: reads the table, decides, commits, and retries on a conflict.
 * `quarantine`: the tables of bad records: their commits, replay and dead letters.
 * `rewind`: sets positions back to the rows of a table that was restored or rolled back.
 """

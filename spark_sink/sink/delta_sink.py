@@ -2,7 +2,7 @@
 
 write    in each task: rows -> data files in the folders of their tables -> a message that describes the files
 commit   in one Python process next to the driver, which lives for several batches: ranges of the batch from Spark's
-         offset log, positions from the tables, `compare_and_swap.commit` for each table
+         offset log, positions from the tables, `commit_by_compare_and_swap.commit` for each
 abort    does nothing: Spark may call it after a successful commit, and deleting files would lose rows
 
 A batch write inside `foreachBatch` is the same: with the batch's number it finds the same ranges, so a repeated call

@@ -10,15 +10,15 @@ from functools import cache, partial
 import pyarrow as pa
 
 from spark_sink.errors import OffsetError, TableError
+from spark_sink.formats.bad_values_quarantined import good_schema
 from spark_sink.formats.json_evolution import agreed_columns
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import good_schema
 from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.lake.table_addresses import PLACEHOLDER
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_table
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, Outcome
+from spark_sink.sink.commit_by_compare_and_swap import Batch, Outcome
 from spark_sink.sink.foreach_batch_write import BatchWrite
 from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine, refuse_ahead
 from spark_sink.sink.range_write import RangeWrite

@@ -16,8 +16,8 @@ import pyarrow as pa
 from assignors.hashing import hash64, hash64s, mix64s
 from spark_sink.errors import OptionError, TableError
 from spark_sink.lake.table_contract import DataFile, Snapshot
+from spark_sink.options.option_texts import json_value
 from spark_sink.options.starting_offsets import offsets_by_partition, topic_ids
-from spark_sink.options.texts import json_value
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 
 _START, _END = "startingOffsets", "endingOffsets"

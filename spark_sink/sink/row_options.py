@@ -8,7 +8,7 @@ import pyarrow as pa
 from spark_sink.errors import OptionError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.formats import Decoder
-from spark_sink.formats.quarantined_rows import good_schema
+from spark_sink.formats.bad_values_quarantined import good_schema
 from spark_sink.lake.iceberg.partition_terms import check_terms, parse_terms
 from spark_sink.lake.parquet_landing import Layout, check_partition_columns
 from spark_sink.lake.table_addresses import is_iceberg

@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from spark_sink.fetch.raw_columns import arrow_schema, schema_without
 from spark_sink.formats import Decoder, decoded_schema
+from spark_sink.formats.bad_values_quarantined import SCHEMA as QUARANTINE_SCHEMA
+from spark_sink.formats.bad_values_quarantined import good_schema, split
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
-from spark_sink.formats.quarantined_rows import good_schema, split
 from spark_sink.formats.variant_type import with_variants
 from spark_sink.lake.parquet_landing import Landing, normal_schema
 from spark_sink.lake.table_contract import DataFile

@@ -10,8 +10,8 @@ from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_addresses import CATALOG, is_iceberg, local_path, storage_options
 from spark_sink.lake.table_settings import TableSettings
+from spark_sink.options.option_texts import choice, flag
 from spark_sink.options.source_options import _KNOWN as _SOURCE
-from spark_sink.options.texts import choice, flag
 from spark_sink.options.value_format import REGISTRY
 from spark_sink.sink.topic_routes import Routes
 

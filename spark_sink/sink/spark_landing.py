@@ -36,9 +36,9 @@ from pyspark.sql.types import (
 
 from assignors.hashing import hash64
 from spark_sink.errors import OptionError, TableError
+from spark_sink.formats.bad_values_quarantined import COLUMN, REASON, good_schema, split
+from spark_sink.formats.bad_values_quarantined import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import COLUMN, REASON, good_schema, split
-from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.table_addresses import PLACEHOLDER

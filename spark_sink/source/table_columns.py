@@ -17,9 +17,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from spark_sink.errors import TableError, plain
 from spark_sink.fetch.raw_columns import without_columns
 from spark_sink.formats import Decoder, JsonDecoder, decode_batch
+from spark_sink.formats.bad_values_quarantined import good_schema
 from spark_sink.formats.json_evolution import common_columns, new_columns, value_columns
 from spark_sink.formats.quarantine_addresses import SUFFIX
-from spark_sink.formats.quarantined_rows import good_schema
 from spark_sink.formats.unknown_policy import COLUMN
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.positions_in_delta_log import existing

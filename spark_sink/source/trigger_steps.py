@@ -10,7 +10,7 @@ import structlog
 
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.assigned_positions import AssignedPositions
-from spark_sink.ranges.batch_limit_shares import Limit
+from spark_sink.ranges.batch_ends_within_limits import Limit
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.source.available_now import AvailableNow
 from spark_sink.source.group_contract import Membership

@@ -15,7 +15,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 from spark_sink.lake.table_formats import open_landing, open_table
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from spark_sink.sink.sink_options import SinkOptions
 
 ROWS = 1_000  # of each commit

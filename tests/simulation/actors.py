@@ -11,8 +11,8 @@ from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import HoleError, SparkSinkError, TableError
+from spark_sink.formats.bad_values_quarantined import COLUMN
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.options.source_options import SourceOptions

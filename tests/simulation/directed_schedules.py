@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import spark_sink.sink.compare_and_swap as compare_module
+import spark_sink.sink.commit_by_compare_and_swap as compare_module
 import spark_sink.sink.quarantine.quarantine_commit as quarantine_module
 import spark_sink.sink.rewind.delta_rewind as rewind_module
 from spark_sink.errors import TableError

@@ -17,13 +17,13 @@ import pytest
 
 import spark_sink.sink.rewind.iceberg_rewind as rewind_module
 from spark_sink.errors import SparkSinkError
+from spark_sink.formats.bad_values_quarantined import SCHEMA as BAD_SCHEMA
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import SCHEMA as BAD_SCHEMA
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.stored_rows import open_stored, quarantined_rows
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch
+from spark_sink.sink.commit_by_compare_and_swap import Batch
 from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine, refuse_ahead
 from spark_sink.sink.rewind.delta_rewind import rewind
 from tests.simulation.scheduler import BrokenPromiseError

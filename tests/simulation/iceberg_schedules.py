@@ -22,7 +22,7 @@ from spark_sink.lake.iceberg.positions_in_table_properties import GroupState
 from spark_sink.lake.iceberg.snapshot_commit import Prepared
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.simulation.scheduler import BrokenPromiseError
 from tests.table_kinds import SCHEMA, rows_of
 

@@ -16,7 +16,7 @@ import spark_sink.lake.delta_table as delta_table_module
 import spark_sink.sink.direct_landing as direct_module
 import spark_sink.sink.query_tables as tables_module
 import spark_sink.sink.rows_by_table as rows_module
-from spark_sink.formats.quarantined_rows import good_schema
+from spark_sink.formats.bad_values_quarantined import good_schema
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.schema_fit import refuse_unenforced

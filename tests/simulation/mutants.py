@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 import spark_sink.lake.fenced_replacement as replacement_module
 import spark_sink.sink.batch_against_table as batch_module
-import spark_sink.sink.compare_and_swap as swap_module
+import spark_sink.sink.commit_by_compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.quarantine.quarantine_commit as quarantine_module
 import spark_sink.sink.quarantine.quarantine_replay as replay_module
@@ -21,8 +21,8 @@ import spark_sink.sink.rewind.bad_records_after_quarantine_restore as taken_modu
 import spark_sink.sink.rewind.delta_rewind as rewind_module
 import spark_sink.sink.rewind.rewind_commit as commit_module
 import spark_sink.sink.rows_by_table as rows_module
+from spark_sink.formats.bad_values_quarantined import split
 from spark_sink.formats.quarantine_addresses import SUFFIX, quarantine_of
-from spark_sink.formats.quarantined_rows import split
 from spark_sink.lake.delta_commit import commit as _commit
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
@@ -30,7 +30,7 @@ from spark_sink.lake.positions_in_delta_log import replays
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Verdict, decide, judge
-from spark_sink.sink.compare_and_swap import Batch, Outcome
+from spark_sink.sink.commit_by_compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import _QueryTable
 from spark_sink.sink.rewind.set_back_positions import behind

@@ -20,7 +20,7 @@ import spark_sink.lake.table_formats as formats_module
 import spark_sink.lake.table_storage as storage_module
 import spark_sink.lake.unwritten_quarantine as named_module
 import spark_sink.lake.vacuumed_files as landed_module
-import spark_sink.sink.compare_and_swap as swap_module
+import spark_sink.sink.commit_by_compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.direct_landing as direct_module
 import spark_sink.sink.quarantine.quarantine_replay as replay_module

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.hashing.hash import U64
+from assignors.hashing.murmur3_hash import U64
 from assignors.planner.balance.fairest_loads import fairest_counts
 from assignors.planner.balance.min_cost_flow import Exchange, Flow
 from assignors.planner.input_arrays import I32, I64, NO_OWNER, Bools, Problem, equal_rows

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from assignors.hashing.hash import F64
+from assignors.hashing.murmur3_hash import F64
 from assignors.planner.input_arrays import I64, Bools
 
 _SINGLE: Final = 64  # loads up to which single steps take less time than arrays

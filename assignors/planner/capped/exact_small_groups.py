@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 
-from assignors.hashing.hash import F64
+from assignors.hashing.murmur3_hash import F64
 from assignors.planner.input_arrays import I32, NO_OWNER, Problem
 from assignors.planner.load_bounds import fair_band
 from assignors.planner.place_unowned import Scores

@@ -16,7 +16,7 @@ is always tight.
 
 import numpy as np
 
-from assignors.hashing.hash import F64
+from assignors.hashing.murmur3_hash import F64
 from assignors.planner.input_arrays import I32, I64
 from assignors.planner.kept_claims import kept_loads
 from assignors.planner.load_bounds import Band

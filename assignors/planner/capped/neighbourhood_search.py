@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from assignors.hashing.hash import mix64s
+from assignors.hashing.murmur3_hash import mix64s
 from assignors.planner.capped.fewer_moves import FewerMoves
 from assignors.planner.capped.pool_divisions import divisions, off_rack
 from assignors.planner.capped.search_state import SearchState

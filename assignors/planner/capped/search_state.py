@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from assignors.hashing.hash import F64
+from assignors.hashing.murmur3_hash import F64
 from assignors.planner.capped.fairest_capped_loads import are_fairest
 from assignors.planner.input_arrays import I32, I64, Bools
 from assignors.planner.load_bounds import Band

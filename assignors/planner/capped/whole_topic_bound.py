@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from assignors.hashing.hash import F64
+from assignors.hashing.murmur3_hash import F64
 from assignors.planner.input_arrays import I64, Bools
 from assignors.planner.load_bounds import Band
 

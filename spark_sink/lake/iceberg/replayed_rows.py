@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import SCHEMA
+from spark_sink.formats.bad_values_quarantined import SCHEMA
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.stored_rows import StoredTable, quarantined_rows

@@ -10,7 +10,7 @@
 
 import typing
 
-from assignors import lazy
+from assignors import lazy_imports
 
 if typing.TYPE_CHECKING:
     from spark_sink.monitoring.live.http_credentials import Access
@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
     from spark_sink.monitoring.live.scaling_server import ScalingFigures, ScalingServer, TopicFigures
     from spark_sink.monitoring.live.status_server import LiveServer
 else:
-    __getattr__ = lazy.attributes(
+    __getattr__ = lazy_imports.attributes(
         __name__,
         {
             "http_credentials": ["Access"],

@@ -24,7 +24,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from assignors.clients import CompactedFeed, make_compacted_topic
 from assignors.errors import AssignorError
 from spark_sink.errors import DeadLetterError
-from spark_sink.formats.quarantined_rows import python_rows
+from spark_sink.formats.bad_values_quarantined import python_rows
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.sink.quarantine.dead_letter_progress import HELD, PROGRESS, Published, encode_key, next_offsets
 from spark_sink.sink.quarantine.dead_letter_records import Letter, letter, stub, wire_bytes

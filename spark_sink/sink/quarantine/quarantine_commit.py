@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from spark_sink.errors import TableError
+from spark_sink.formats.bad_values_quarantined import SCHEMA
 from spark_sink.formats.quarantine_addresses import base_of
-from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.table_contract import Change, LostRecordsError, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.compare_and_swap import ATTEMPTS, Batch, Outcome, commit, swapped
+from spark_sink.sink.commit_by_compare_and_swap import ATTEMPTS, Batch, Outcome, commit, swapped
 
 
 class TableWithQuarantine:

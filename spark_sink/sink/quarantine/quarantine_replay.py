@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
-from spark_sink.formats.quarantined_rows import SCHEMA
+from spark_sink.formats.bad_values_quarantined import SCHEMA
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.iceberg.replayed_rows import IcebergReplay
@@ -25,7 +25,7 @@ from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_dataset import rows_where
 from spark_sink.lake.table_storage import filesystem, no_delta_table
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.compare_and_swap import ATTEMPTS
+from spark_sink.sink.commit_by_compare_and_swap import ATTEMPTS
 
 Repair = Callable[[pa.Table], pa.Table]
 _Key = tuple[str, int, int]

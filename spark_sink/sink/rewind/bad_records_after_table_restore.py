@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable
 
 from spark_sink.errors import TableError, plain
+from spark_sink.formats.bad_values_quarantined import SCHEMA
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_log_reader import OURS, LogEntry
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing

@@ -8,8 +8,8 @@ import pyarrow as pa
 from spark_sink.errors import OptionError, SchemaError
 from spark_sink.fetch.range_reader import fetch
 from spark_sink.formats import Decoder, decode_batch
+from spark_sink.formats.bad_values_quarantined import COLUMN
 from spark_sink.formats.json_evolution import value_columns
-from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TABLE_SCHEMA, TOPIC
 from spark_sink.sink.rows_by_topic import RowsByTopic

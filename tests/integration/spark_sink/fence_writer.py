@@ -18,7 +18,7 @@ from spark_sink.lake.positions_in_delta_log import positions
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 

@@ -15,8 +15,8 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.errors import DeadLetterError
+from spark_sink.formats.bad_values_quarantined import SCHEMA
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.sink.quarantine.dead_letter_publisher import Publisher, Sent
 from spark_sink.sink.quarantine.dead_letter_records import letter, wire_bytes
 from tests.integration.spark_sink.conftest import MakeTopic

@@ -11,7 +11,7 @@ from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.integration.spark_sink.tables_by_spark import SparkReader
 from tests.table_kinds import ADDRESS, SCHEMA, rows_of, warehouse
 

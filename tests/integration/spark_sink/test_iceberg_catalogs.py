@@ -16,7 +16,7 @@ from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.table_contract import Change, DataFile
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.integration.assignors.claims.conftest import MariaDB, PostgreSQL
 from tests.integration.spark_sink.hive_fixture import hive_metastore, hive_on_postgresql
 from tests.integration.spark_sink.rest_fixture import rest_catalog

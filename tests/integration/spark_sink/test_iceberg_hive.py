@@ -25,7 +25,7 @@ from spark_sink.lake.iceberg import hive_metastore as catalogs
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.integration.spark_sink.hive_fixture import Metastore, hive_on_postgresql
 from tests.table_kinds import SCHEMA, rows_of
 

@@ -17,7 +17,7 @@ from spark_sink.errors import LagError
 from spark_sink.kafka.group_lag import admin as lag_client
 from spark_sink.kafka.group_lag import behind
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink import compare_and_swap
+from spark_sink.sink import commit_by_compare_and_swap
 from tests.table_kinds import ADDRESS, SCHEMA, kind_of, warehouse
 
 pytestmark = pytest.mark.integration
@@ -70,7 +70,9 @@ def _land(format_: str, root: Path, ends: Mapping[tuple[str, int], int]) -> None
     for (name, number), end in ends.items():
         files = [kind.write(TopicPartition(name, number), range(end))]
         offset = Offset.of([Range(name, number, 0, end)])
-        compare_and_swap.commit(table, compare_and_swap.Batch(offset=offset, files=files, schema=SCHEMA))
+        commit_by_compare_and_swap.commit(
+            table, commit_by_compare_and_swap.Batch(offset=offset, files=files, schema=SCHEMA)
+        )
 
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])

@@ -24,7 +24,7 @@ from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.integration.spark_sink.small_servers import BUCKET, server, small_aws, with_bucket
 
 pytestmark = pytest.mark.integration

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from spark_sink import positions
+from spark_sink.formats.bad_values_quarantined import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_landing

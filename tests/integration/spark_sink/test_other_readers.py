@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from spark_sink.formats.quarantined_rows import COLUMN, REASON
+from spark_sink.formats.bad_values_quarantined import COLUMN, REASON
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting

@@ -8,8 +8,8 @@ import pytest
 from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink import compare_and_swap
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink import commit_by_compare_and_swap
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.integration.spark_sink.faulty_proxy import CLOSED, CUT, PAGE, Fault, FaultyProxy, faulty_proxy
 from tests.integration.spark_sink.rest_fixture import rest_catalog
 from tests.table_kinds import SCHEMA, rows_of
@@ -30,7 +30,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def proxy(catalog: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyProxy]:
     """A proxy before the catalog."""
-    monkeypatch.setattr(compare_and_swap, "_FAILURE_PAUSE_S", 0.01)
+    monkeypatch.setattr(commit_by_compare_and_swap, "_FAILURE_PAUSE_S", 0.01)
     with faulty_proxy(catalog) as started:
         yield started
 

@@ -8,8 +8,8 @@ import pytest
 
 from spark_sink.errors import TableError
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink import compare_and_swap
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink import commit_by_compare_and_swap
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.integration.spark_sink.faulty_proxy import CLOSED, CUT
 from tests.integration.spark_sink.faulty_store import FaultyStore, faulty_store
 from tests.integration.spark_sink.small_servers import BUCKET, small_aws
@@ -96,7 +96,7 @@ def test_a_batch_with_a_wrong_answer_is_there_once(  # noqa: PLR0913, PLR0917 --
     after: bool,
 ) -> None:
     """The store may have done what was asked, whatever its answer is; an agent repeats a batch that failed."""
-    monkeypatch.setattr(compare_and_swap, "_FAILURE_PAUSE_S", 0.01)
+    monkeypatch.setattr(commit_by_compare_and_swap, "_FAILURE_PAUSE_S", 0.01)
     proxy.set()
     agent = _Agent(format_, tmp_path, aws, proxy.address)
     agent.write(0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from producer.decisions.leader_locality import Reason
+from producer.decisions.candidate_partitions_in_zone import Reason
 from producer.forecast import forecast, render, render_all
 
 RACKS: dict[int, str | None] = {1: "az-a", 2: "az-b", 3: "az-c"}

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from producer import AZAwareAIOProducer, AZAwareProducer, MetadataError, TrafficMeter, metadata_requests
-from producer.decisions.leader_locality import Replicas
+from producer.decisions.candidate_partitions_in_zone import Replicas
 from producer.metadata_requests import read_leaders_of
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import config

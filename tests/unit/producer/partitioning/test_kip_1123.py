@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from producer import PolicyError
-from producer.decisions.leader_locality import Racks
+from producer.decisions.candidate_partitions_in_zone import Racks
 from producer.decisions.producer_settings import ZonePolicy
 from producer.partitioning.topics_in_use import TopicsInUse
 

@@ -23,7 +23,7 @@ from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.ranges.lag_seconds import UnreadAges
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from spark_sink.source.ownership_telemetry import AssignmentFile
 from spark_sink.source.received_traffic import QueryTraffic
 

@@ -20,7 +20,7 @@ from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit, rows_by_topic
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit, rows_by_topic
 from spark_sink.sink.sink_options import SinkOptions
 
 SCHEMA = arrow_schema(headers=False)

@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 
 from spark_sink.checks import check_table, check_writable, selects
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import SCHEMA
+from spark_sink.formats.bad_values_quarantined import SCHEMA
 from spark_sink.lake.table_contract import KEYS
 
 COLUMNS = pa.schema([*KEYS.items(), ("id", pa.int64())])

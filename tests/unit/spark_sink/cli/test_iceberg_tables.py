@@ -9,8 +9,8 @@ import pytest
 
 from spark_sink.cli import main
 from spark_sink.errors import OptionError
+from spark_sink.formats.bad_values_quarantined import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.table_contract import Change, Quarantined

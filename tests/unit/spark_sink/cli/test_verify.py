@@ -11,13 +11,13 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow.fs import FileSystem
 
 from spark_sink.cli import main
+from spark_sink.formats.bad_values_quarantined import SCHEMA as QUARANTINE
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 

@@ -7,7 +7,7 @@ import pytest
 
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.formats import Decoder, decode_batch
-from spark_sink.formats.quarantined_rows import COLUMN
+from spark_sink.formats.bad_values_quarantined import COLUMN
 
 # A run of seconds, and a deeper one.
 EXAMPLES = pytest.mark.parametrize("examples", [60, pytest.param(300, marks=pytest.mark.slow)])

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from spark_sink.formats import JsonDecoder, decode_batch, json_decoder
+from spark_sink.formats.bad_values_quarantined import COLUMN
 from spark_sink.formats.declared_or_inferred_columns import given_columns
-from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.formats.unknown_policy import POLICIES
 from tests.unit.spark_sink.formats.examples import raw
 from tests.unit.spark_sink.formats.json_documents import Documents, draw_schema

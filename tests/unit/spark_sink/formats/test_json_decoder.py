@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from spark_sink.errors import OptionError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.formats import JsonDecoder, decode_batch, decoded_schema, infer_columns
+from spark_sink.formats.bad_values_quarantined import COLUMN, REASON
 from spark_sink.formats.declared_or_inferred_columns import given_columns
-from spark_sink.formats.quarantined_rows import COLUMN, REASON
 from tests.unit.spark_sink.formats.examples import decoded, raw
 
 COLUMNS = given_columns(

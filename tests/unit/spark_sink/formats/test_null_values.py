@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 from spark_sink.formats import Decoder, JsonDecoder, ProtobufDecoder, Registry, VariantDecoder, decode_batch
-from spark_sink.formats.quarantined_rows import COLUMN
+from spark_sink.formats.bad_values_quarantined import COLUMN
 from spark_sink.formats.registry_decoders import AvroDecoder, given_avro
 from spark_sink.formats.schema_registry import Registered
 from tests.unit.spark_sink.formats.examples import raw

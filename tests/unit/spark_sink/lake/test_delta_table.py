@@ -23,7 +23,7 @@ from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, 
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.table_kinds import change_of, created, newest
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)

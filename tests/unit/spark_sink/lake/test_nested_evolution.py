@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, Field, Schema
 
 from spark_sink.errors import SchemaError, TableError
-from spark_sink.formats.quarantined_rows import COLUMN, REASON, good_schema
+from spark_sink.formats.bad_values_quarantined import COLUMN, REASON, good_schema
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.double_row_removal import repair

@@ -14,7 +14,7 @@ from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 
 SCHEMA = arrow_schema(headers=False)
 SECOND = 1_700_000_000_000_000

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from spark_sink.errors import ConflictError, TableError
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.table_kinds import KINDS, SCHEMA, Bucket, Kind, change_of, created, kind_of, newest
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)

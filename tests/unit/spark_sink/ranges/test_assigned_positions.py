@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from spark_sink.ranges.assigned_positions import AssignedPositions, Assignment
-from spark_sink.ranges.batch_limit_shares import Limit
+from spark_sink.ranges.batch_ends_within_limits import Limit
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

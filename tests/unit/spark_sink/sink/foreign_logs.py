@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_sink.formats.quarantined_rows import COLUMN, REASON
+from spark_sink.formats.bad_values_quarantined import COLUMN, REASON
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.query_tables import Tables

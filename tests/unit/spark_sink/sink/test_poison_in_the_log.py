@@ -12,10 +12,10 @@ from deltalake import DeltaTable
 from spark_sink.errors import SchemaError
 from spark_sink.fetch.raw_columns import TIMESTAMP
 from spark_sink.formats import decode_batch
+from spark_sink.formats.bad_values_quarantined import COLUMN
 from spark_sink.formats.calendar_dates import FIRST, LAST
 from spark_sink.formats.decoder import Decoded
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.formats.unknown_policy import NullPolicy, Policy
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.holes_and_doubles import verify

@@ -10,8 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_sink import positions
 from spark_sink.errors import OptionError, SchemaError, TableError
+from spark_sink.formats.bad_values_quarantined import COLUMN, REASON, good_schema
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import COLUMN, REASON, good_schema
 from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.ranges.batch_offset import Offset, Range

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spark_sink import SparkLanding
 from spark_sink.errors import OptionError
-from spark_sink.formats.quarantined_rows import COLUMN, REASON, split
+from spark_sink.formats.bad_values_quarantined import COLUMN, REASON, split
 from spark_sink.sink.spark_landing import _unpacked
 
 GOOD = {"path": "/lake/t", "kafka.group.id": "g", "checkpointLocation": "/lake/c"}

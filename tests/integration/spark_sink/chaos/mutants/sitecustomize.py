@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from spark_sink.lake.iceberg import iceberg_table
-from spark_sink.sink import compare_and_swap
+from spark_sink.sink import commit_by_compare_and_swap
 from spark_sink.sink.batch_against_table import Decision, decide
 
 _turns = itertools.count()
@@ -42,4 +42,4 @@ def _repeated(table: Any, snapshot: int, appended: Any) -> None:
 if _mutant == "retries":
     vars(iceberg_table).update(commit=_repeated)
 elif _mutant:
-    vars(compare_and_swap).update(decide=_broken)
+    vars(commit_by_compare_and_swap).update(decide=_broken)

@@ -9,7 +9,7 @@ from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.table_contract import Change, DataFile
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch
+from spark_sink.sink.commit_by_compare_and_swap import Batch
 from tests.table_kinds import ADDRESS, SCHEMA, iceberg_file, newest, peer, warehouse
 
 A = TopicPartition("a", 0)

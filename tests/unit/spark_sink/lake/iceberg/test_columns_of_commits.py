@@ -13,7 +13,7 @@ from spark_sink.errors import SchemaError
 from spark_sink.lake.table_contract import Change
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.table_kinds import SCHEMA, catalog, iceberg_file, newest, peer, rows_of
 from tests.unit.spark_sink.lake.iceberg.table_of_one_partition import (
     A,

@@ -21,7 +21,7 @@ from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.snapshot_commit import Prepared
 from spark_sink.lake.table_contract import Change, Quarantined
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.table_kinds import ADDRESS, SCHEMA, catalog, iceberg_file, newest, peer, rows_of, warehouse
 from tests.unit.spark_sink.lake.iceberg.table_of_one_partition import (
     A,

@@ -16,7 +16,7 @@ from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from spark_sink.sink.row_options import RowOptions
 from spark_sink.sink.sink_options import SinkOptions
 from tests.table_kinds import ADDRESS, SCHEMA, peer, rows_of, warehouse

@@ -11,7 +11,7 @@ from pyiceberg.table import StaticTable
 from spark_sink.errors import TableError
 from spark_sink.lake.iceberg.positions_in_table_properties import PROPERTY
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.compare_and_swap import commit
+from spark_sink.sink.commit_by_compare_and_swap import commit
 from tests.table_kinds import SCHEMA, catalog, iceberg_file, newest, peer, rows_of
 from tests.unit.spark_sink.lake.iceberg.table_of_one_partition import A, batch_of, change_to, made, table_of
 

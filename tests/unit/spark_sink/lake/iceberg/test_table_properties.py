@@ -65,7 +65,7 @@ def test_a_property_that_a_commit_cannot_read_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     """It ended with a ValueError that names no table; agents of a fleet take only their own errors for a table's."""
-    monkeypatch.setattr("spark_sink.sink.compare_and_swap._FAILURE_PAUSE_S", 0.0)
+    monkeypatch.setattr("spark_sink.sink.commit_by_compare_and_swap._FAILURE_PAUSE_S", 0.0)
     writer = Writer(tmp_path)
     writer.write(0, 3)
     _set(tmp_path, name, value)

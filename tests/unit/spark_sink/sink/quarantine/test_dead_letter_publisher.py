@@ -11,8 +11,8 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_sink.errors import DeadLetterError
+from spark_sink.formats.bad_values_quarantined import SCHEMA
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine import dead_letter_publisher as module
 from spark_sink.sink.quarantine.dead_letter_progress import Published, decode, decode_key, encode_key

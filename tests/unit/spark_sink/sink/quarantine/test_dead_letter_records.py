@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_sink.formats.quarantined_rows import SCHEMA, python_rows
+from spark_sink.formats.bad_values_quarantined import SCHEMA, python_rows
 from spark_sink.sink.quarantine.dead_letter_records import Letter, letter, stub, wire_bytes
 from tests.unit.spark_sink.sink.quarantine.test_dead_letter_publisher import ROW
 

@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 import pytest
 
 from spark_sink.errors import ConflictError, TableError
+from spark_sink.formats.bad_values_quarantined import COLUMN
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from spark_sink.errors import HoleError, TableError
+from spark_sink.formats.bad_values_quarantined import COLUMN
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, DataFile, Snapshot
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch
+from spark_sink.sink.commit_by_compare_and_swap import Batch
 from spark_sink.sink.quarantine import quarantine_commit
 from spark_sink.sink.quarantine.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import Tables

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from spark_sink.cli._app import app
 from spark_sink.cli.quarantine import register
 from spark_sink.errors import ConflictError, OptionError, SchemaError, TableError
+from spark_sink.formats.bad_values_quarantined import COLUMN
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.double_row_removal import repair
 from spark_sink.lake.holes_and_doubles import verify

@@ -14,8 +14,8 @@ from spark_sink.cli.quarantine import register
 from spark_sink.errors import OptionError, SchemaError, SparkSinkError, TableError
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.fleet.unwritten_records import RecordBuffer
+from spark_sink.formats.bad_values_quarantined import COLUMN
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.double_row_removal import repair
 from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from spark_sink import positions
 from spark_sink.errors import TableError
+from spark_sink.formats.bad_values_quarantined import COLUMN
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.query_tables import Tables

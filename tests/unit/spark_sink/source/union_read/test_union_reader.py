@@ -12,7 +12,7 @@ from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing, normal_schema
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from spark_sink.source.union_read import union_reader
 from spark_sink.source.union_read.table_query import query
 from spark_sink.source.union_read.union_reader import Union, open_union

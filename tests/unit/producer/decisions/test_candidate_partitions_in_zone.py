@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.decisions.leader_locality import LocalityInUse, Reason, copies_elsewhere, levels_of, locate, settle
+from producer.decisions.candidate_partitions_in_zone import (
+    LocalityInUse,
+    Reason,
+    copies_elsewhere,
+    levels_of,
+    locate,
+    settle,
+)
 
 ZONES = [None, "az-a", "az-b", "az-c"]
 LEADERS = st.lists(st.none() | st.integers(1, 6), min_size=1, max_size=12)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import Rendezvous
-from assignors.hashing.hash import (
+from assignors.hashing.murmur3_hash import (
     hash64,
     hash64s,
     mix64,

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.ranges.batch_limit_shares import Limit, admit, waited
+from spark_sink.ranges.batch_ends_within_limits import Limit, admit, waited
 from spark_sink.ranges.batch_offset import TopicPartition
 
 BACKLOGS = st.dictionaries(

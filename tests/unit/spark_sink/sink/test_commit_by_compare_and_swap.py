@@ -13,7 +13,7 @@ from spark_sink.errors import ConflictError, HoleError, TableError
 from spark_sink.lake.table_contract import Change, DataFile, Snapshot, Span
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.batch_against_table import Verdict, decide, identity_number, judge
-from spark_sink.sink.compare_and_swap import ATTEMPTS, Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import ATTEMPTS, Batch, commit
 from spark_sink.testing import MemoryStore, MemoryTable
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from assignors.claims import ClaimsError, Lease, PartitionClaims
-from assignors.claims.claiming_statements import Scope, _mariadb, _postgresql, _sqlite
+from assignors.claims.claiming_sql_by_dialect import Scope, _mariadb, _postgresql, _sqlite
 from assignors.claims.claims_table import claims_table
 
 POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]  # half typed
