@@ -7,7 +7,7 @@ ends. SQLAlchemy and a driver come with `pip install 'kafka-azimuth[sql]'`.
 * `claim_values`: the values of claims.
 * `due_times`: decides when a partition is due. Pure.
 * `claiming_sql_by_dialect`: the statements that claim rows, for each database.
-* `claims_table`: the table and the database's clock.
+* `claims_table_columns`: the table and the database's clock.
 * `column_limits`: limits of the values in a row.
 * `database`: connections and named errors.
 * `table_check`: checks the database before a start.

@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, RowMapping, Table, select, true
 
 from assignors.claims.claim_values import MS, Lease, Standing
-from assignors.claims.claims_table import BACK_MS, DatabaseNow, claims_table
+from assignors.claims.claims_table_columns import BACK_MS, DatabaseNow, claims_table
 from assignors.claims.database import Database
 from assignors.errors import ClaimsError
 

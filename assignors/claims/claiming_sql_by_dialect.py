@@ -17,7 +17,7 @@ from sqlalchemy import Connection, RowMapping, Select, Table, and_, select, tupl
 from sqlalchemy.dialects import mysql
 
 from assignors.claims.claim_values import Claim, Form, Lease
-from assignors.claims.claims_table import DatabaseNow, due, free, picked
+from assignors.claims.claims_table_columns import DatabaseNow, due, free, picked
 from assignors.claims.database import Database
 
 Claiming = Callable[[int], list[Claim]]

@@ -23,7 +23,7 @@ from assignors.claims import column_limits
 from assignors.claims.claim_status import standings_of
 from assignors.claims.claim_values import Claim, Form, Lease, Standing, Visit
 from assignors.claims.claiming_sql_by_dialect import Claiming, Scope, claiming
-from assignors.claims.claims_table import DatabaseNow, Lesser, claims_table, held
+from assignors.claims.claims_table_columns import DatabaseNow, Lesser, claims_table, held
 from assignors.claims.database import Database
 from assignors.claims.due_times import Picking
 from assignors.errors import ClaimLostError

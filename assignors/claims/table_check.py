@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Table, delete, false, insert, inspect, select, text, update
 
 from assignors.claims.claim_values import Lease
-from assignors.claims.claims_table import claims_table
+from assignors.claims.claims_table_columns import claims_table
 from assignors.claims.database import Database
 from assignors.errors import ClaimsError
 

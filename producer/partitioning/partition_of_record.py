@@ -29,9 +29,9 @@ from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.rendezvous_slots import Table, packed_table
 from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import RECORD_OVERHEAD, Chance, pick, queue_weights
+from producer.partitioning.hrw_slot_table import slot_table
 from producer.partitioning.packed_counts import BYTE, unpacked
 from producer.partitioning.produce_interpreted import Destinations, Kind
-from producer.partitioning.stored_or_drawn_slots import slot_table
 from producer.traffic_cost import Count, Flow
 
 _NEVER: Final = 1 << 59

@@ -13,7 +13,7 @@ from producer.decisions.key_hash import key_hash
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.record_bytes import headers_length, key_bytes, sent_bytes
 from producer.decisions.rendezvous_slots import Table
-from producer.partitioning.known_keys import KnownKeys
+from producer.partitioning.cached_key_partitions import KnownKeys
 from producer.partitioning.packed_counts import BYTE, EMPTY, WEIGHTS, PartitionCounts
 
 Delivered = Callable[[KafkaError | None, Message], None]

@@ -5,7 +5,7 @@
 * `delta_table`: the implementation of that contract with Delta.
 * `iceberg`: the implementation of that contract with Iceberg.
 * `table_formats`: opens a table of either format by its address.
-* `delta_commit`: commits files and application transactions to a Delta table.
+* `delta_transaction`: commits files and application transactions to a Delta table.
 * `delta_log_reader`: application transactions (`txn`) read from the Delta log.
 * `positions_in_delta_log`: the next offset of each partition, stored in a table.
 * `file_descriptions`: data files as JSON values.
@@ -28,7 +28,7 @@
 * `files_doubled_by_optimize`: finds files that an OPTIMIZE doubled, from the log only.
 * `delta_files`: data files of a Delta table read one by one, and replaced without some of their rows.
 * `table_dataset`: the rows of a Delta table as an Arrow dataset.
-* `double_row_search`: finds rows that are in a table twice.
+* `repairable_double_rows`: finds rows that are in a table twice.
 * `double_row_removal`: removes double rows from a table.
 * `conditional_put_check`: checks that an object store does not overwrite log entries.
 * `matching_tables`: the existing tables of an address with placeholders.

@@ -10,8 +10,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from spark_sink.errors import TableError
 from spark_sink.formats.variant_type import arrow_columns
-from spark_sink.lake.delta_commit import commit
 from spark_sink.lake.delta_log_reader import TransactionLog, lasting
+from spark_sink.lake.delta_transaction import commit
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, write_rewrite
 from spark_sink.lake.table_addresses import Storage

@@ -7,11 +7,11 @@ from deltalake import DeltaTable
 
 from spark_sink.errors import TableError
 from spark_sink.formats.variant_type import arrow_columns
-from spark_sink.lake.double_row_search import DoubleRows
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import TableFile, refuse_unknown_features, table_files, write_without
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import storage_errors
+from spark_sink.lake.repairable_double_rows import DoubleRows
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import filesystem
 

@@ -21,8 +21,8 @@ from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_put_check import refuse_overwriting_store
-from spark_sink.lake.delta_commit import commit
 from spark_sink.lake.delta_log_reader import TransactionLog, lasting
+from spark_sink.lake.delta_transaction import commit
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.file_statistics import bounded_columns
 from spark_sink.lake.parquet_landing import Landing, normal_schema, storage_errors

@@ -14,12 +14,12 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_files import DeltaFiles
-from spark_sink.lake.double_row_search import DoubleRows, find_doubles
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.rollback_detection import REPAIR
 from spark_sink.lake.iceberg.stored_files import IcebergFiles
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.matching_tables import refuse_quarantine
+from spark_sink.lake.repairable_double_rows import DoubleRows, find_doubles
 from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
 from spark_sink.lake.table_storage import no_delta_table
 

@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from spark_sink.errors import ConflictError
-from spark_sink.lake.delta_commit import commit
+from spark_sink.lake.delta_transaction import commit
 from spark_sink.lake.file_rewrite import Rewrite, refuse_unknown_features
 
 ATTEMPTS = 30

@@ -23,9 +23,9 @@ import spark_sink.sink.rewind.rewind_commit as commit_module
 import spark_sink.sink.rows_by_table as rows_module
 from spark_sink.formats.bad_values_quarantined import split
 from spark_sink.formats.quarantine_addresses import SUFFIX, quarantine_of
-from spark_sink.lake.delta_commit import commit as _commit
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.delta_transaction import commit as _commit
 from spark_sink.lake.positions_in_delta_log import replays
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.ranges.batch_offset import Offset, TopicPartition

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile as Entry
     from pyiceberg.table import FileScanTask, Table
 
-    from spark_sink.lake.double_row_search import DoubleRows
+    from spark_sink.lake.repairable_double_rows import DoubleRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from deltalake.transaction import AddAction
 from spark_sink.errors import SparkSinkError, TableError, plain
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.conditional_put_check import refuse_overwriting_store
-from spark_sink.lake.delta_commit import commit
 from spark_sink.lake.delta_log_reader import our_note
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.delta_transaction import commit
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, table_files, write_rewrite
 from spark_sink.lake.file_statistics import FileStatistics

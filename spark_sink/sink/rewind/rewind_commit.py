@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-from spark_sink.lake.delta_commit import commit
 from spark_sink.lake.delta_log_reader import TransactionLog, lasting
+from spark_sink.lake.delta_transaction import commit
 from spark_sink.lake.positions_in_delta_log import rewound
 from spark_sink.ranges.batch_offset import TopicPartition
 

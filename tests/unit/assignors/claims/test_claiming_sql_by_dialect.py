@@ -5,7 +5,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from assignors.claims import ClaimsError, Lease, PartitionClaims
 from assignors.claims.claiming_sql_by_dialect import Scope, _mariadb, _postgresql, _sqlite
-from assignors.claims.claims_table import claims_table
+from assignors.claims.claims_table_columns import claims_table
 
 POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]  # half typed
 MARIADB = mysql.dialect(is_mariadb=True)

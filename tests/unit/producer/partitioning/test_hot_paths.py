@@ -20,7 +20,7 @@ from producer import AZAwareProducer, Count, Reason
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.rendezvous_slots import Table, hrw_table, packed_table
 from producer.partitioning import produce_interpreted
-from producer.partitioning.stored_or_drawn_slots import slot_table
+from producer.partitioning.hrw_slot_table import slot_table
 from producer.testing import MockCluster, librdkafka
 from tests.unit.producer.deliveries import TOPIC, config
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
-from spark_sink.lake.delta_commit import CLEANUP_EVERY, commit
 from spark_sink.lake.delta_log_reader import lasting, our_note
+from spark_sink.lake.delta_transaction import CLEANUP_EVERY, commit
 
 _SCHEMA = Schema([Field("offset", PrimitiveType("long"))])
 _KEPT = {"delta.logRetentionDuration": "interval 1 days", "delta.checkpointInterval": "10"}

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from producer.decisions.rendezvous_slots import hrw_table, slots_for
-from producer.partitioning.stored_or_drawn_slots import slot_table
+from producer.partitioning.hrw_slot_table import slot_table
 
 compiled = pytest.importorskip("producer.partitioning.produce_compiled", reason="built without a C compiler")
 

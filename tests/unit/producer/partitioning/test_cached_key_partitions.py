@@ -12,7 +12,7 @@ from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.rendezvous_slots import hrw_table
 from producer.decisions.sticky import chance
 from producer.partitioning import produce_interpreted
-from producer.partitioning.known_keys import KNOWN, LONGEST, WORTH, KnownKeys
+from producer.partitioning.cached_key_partitions import KNOWN, LONGEST, WORTH, KnownKeys
 from producer.partitioning.topics_in_use import TopicsInUse
 
 RACKS = {1: "az-a", 2: "az-b", 3: "az-c"}
