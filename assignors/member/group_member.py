@@ -16,16 +16,7 @@ from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import FencedError, MembershipError
 from assignors.member.callback_thread import Callback
 from assignors.member.fatal_errors import FATAL, OnRefused
-from assignors.member.kafka_python_corrections import (
-    heartbeat_when_due,
-    keep_topics_of_passing_errors,
-    lead_any_member,
-    leave_when_refused,
-    list_topics_once_a_join,
-    pause_between_refused_joins,
-    report_each_join,
-    see_joins_through,
-)
+from assignors.member.kafka_python_corrections import correct_joins
 from assignors.member.member_commits import FencedCommits
 from assignors.member.membership_thread import MemberThread, OnTopics
 from assignors.member.own_process import OwnProcess
@@ -161,14 +152,7 @@ class GroupMember:
         try:
             listener = self.__new_listener()
             listener.attach(consumer._manager, consumer._coordinator)
-            see_joins_through(consumer._coordinator)
-            pause_between_refused_joins(consumer._coordinator)
-            leave_when_refused(consumer._coordinator)
-            heartbeat_when_due(consumer._coordinator)
-            keep_topics_of_passing_errors(consumer._coordinator._cluster)
-            lead_any_member(consumer._coordinator)
-            list_topics_once_a_join(consumer._coordinator)
-            report_each_join(consumer._coordinator, listener.on_joined)
+            correct_joins(consumer._coordinator, listener.on_joined)
             consumer.subscribe(topics=self.__topics, pattern=self.__pattern, listener=listener)
             thread = self.__new_thread(consumer, listener)
         except BaseException as error:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.errors import (
     GroupAuthorizationFailedError,
     IllegalGenerationError,
@@ -29,6 +30,19 @@ log = logging.getLogger(__name__)
 _JOINS_AT_ONCE, _JOIN_PAUSE_S = 5, 0.1
 _FRESH_MS: Final = 200.0
 _PASSING = frozenset({LeaderNotAvailableError.errno, RequestTimedOutError.errno, UnknownError.errno})
+
+
+def correct_joins(coordinator: Any, joined: Callable[[int], Awaitable[None]]) -> None:
+    """Make all corrections in the coordinator of a new member; `joined` is for `report_each_join`."""
+    see_joins_through(coordinator)
+    pause_between_refused_joins(coordinator)
+    leave_when_refused(coordinator)
+    heartbeat_when_due(coordinator)
+    keep_topics_of_passing_errors(coordinator._cluster)
+    release_deleted_topics(coordinator)
+    lead_any_member(coordinator)
+    list_topics_once_a_join(coordinator)
+    report_each_join(coordinator, joined)
 
 
 def see_joins_through(coordinator: Any) -> None:
@@ -124,6 +138,38 @@ def report_each_join(coordinator: Any, joined: Callable[[int], Awaitable[None]])
         await joined(generation)
 
     coordinator._on_join_complete_async = completed
+
+
+def release_deleted_topics(coordinator: Any) -> None:
+    """Release the partitions of deleted topics before a join, as librdkafka does.
+
+    kafka-python does so for topics that have left the subscription. The others it releases under a cooperative assignor
+    when the answer to the join lacks them, and then the whole group rebalances a second time. A topic that was never
+    listed is not a deleted one: the leader may know it first.
+    """
+    cluster, subscription = coordinator._cluster, coordinator._subscription
+    update, prepare = cluster.update_metadata, coordinator._on_join_prepare_async
+    listed: set[str] = set()
+
+    def updated(metadata: Any) -> None:
+        update(metadata)
+        listed.update(cluster.topics(exclude_internal_topics=False))
+
+    async def prepared(*details: Any, **more: Any) -> None:
+        cooperative = coordinator._rebalance_protocol is RebalanceProtocol.COOPERATIVE
+        if cooperative and not coordinator._generation.is_lost():
+            absent = listed.difference(cluster.topics(exclude_internal_topics=False), cluster.unauthorized_topics)
+            owned = set(subscription.assigned_partitions())
+            if not absent.isdisjoint(one.topic for one in owned):
+                subscribed = subscription.subscription.difference(absent)
+                deleted = {one for one in owned if one.topic not in subscribed}
+                subscription.mark_pending_revocation(deleted)
+                await subscription.rebalance_listener.on_partitions_revoked(deleted)
+                subscription.assign_from_subscribed(sorted(owned - deleted))
+        await prepare(*details, **more)
+
+    cluster.update_metadata = updated
+    coordinator._on_join_prepare_async = prepared
 
 
 def leave_when_refused(coordinator: Any) -> None:

@@ -7,7 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka import TopicPartition
 from kafka.cluster import ClusterMetadata
+from kafka.consumer.subscription_state import AsyncConsumerRebalanceListener, SubscriptionState
+from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.coordinator.heartbeat import Heartbeat
 from kafka.errors import IllegalGenerationError, KafkaError, MemberIdRequiredError, UnknownMemberIdError
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
@@ -206,3 +209,56 @@ def test_a_topic_stays_known_while_an_error_passes(error: int, *, kept: bool) ->
     cluster.update_metadata(metadata(error))
     assert cluster.partitions_for_topic("t") == ({0, 1, 2} if kept else None)
     assert not kept or cluster.ttl() < 1_000, "it is asked for again"
+
+
+class Assigned(AsyncConsumerRebalanceListener):
+    """A coordinator of a member that owns partitions, which notes what it releases."""
+
+    def __init__(self, owned: set[TopicPartition], protocol: RebalanceProtocol) -> None:
+        self._cluster = ClusterMetadata()
+        self._cluster.set_topics(sorted(one.topic for one in owned))
+        self._rebalance_protocol = protocol
+        self._generation = SimpleNamespace(is_lost=lambda: False)
+        self._subscription = SubscriptionState()
+        self._subscription.subscribe(topics=sorted(one.topic for one in owned), listener=self)
+        self._subscription.assign_from_subscribed(sorted(owned))
+        self.released: list[set[TopicPartition]] = []
+
+    async def on_partitions_revoked(self, partitions: set[TopicPartition]) -> None:
+        """As a listener."""
+        self.released.append(partitions)
+
+    async def on_partitions_assigned(self, partitions: set[TopicPartition]) -> None:
+        """Not called here."""
+
+    async def _on_join_prepare_async(self, *_: object, **__: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("protocol", "listed", "error", "released"),
+    [
+        pytest.param(RebalanceProtocol.COOPERATIVE, True, 3, True, id="deleted"),
+        pytest.param(RebalanceProtocol.COOPERATIVE, True, 0, False, id="still there"),
+        pytest.param(RebalanceProtocol.COOPERATIVE, True, 29, False, id="there, but without rights"),
+        pytest.param(RebalanceProtocol.COOPERATIVE, False, 3, False, id="assigned by a leader that knew it first"),
+        pytest.param(RebalanceProtocol.EAGER, True, 3, False, id="eager, which gives up all"),
+    ],
+)
+def test_partitions_of_a_deleted_topic_are_released_before_the_join(
+    protocol: RebalanceProtocol,
+    error: int,
+    *,
+    listed: bool,
+    released: bool,
+) -> None:
+    """Else the answer to the join takes them away, and the group rebalances once more: `on_assign` came twice."""
+    deleted, other = TopicPartition("t", 0), TopicPartition("u", 0)
+    coordinator: Any = Assigned({deleted, other}, protocol)
+    subject.release_deleted_topics(coordinator)
+    if listed:
+        coordinator._cluster.update_metadata(metadata(0))
+    coordinator._cluster.update_metadata(metadata(error))
+    asyncio.run(coordinator._on_join_prepare_async(1, "m", timeout_ms=5))
+    assert coordinator.released == ([{deleted}] if released else [])
+    assert coordinator._subscription.assigned_partitions() == ({other} if released else {deleted, other})
