@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from spark_sink.errors import TableError
+from spark_sink.errors import TableError, plain
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import TableFile, refuse_unknown_features, table_files, write_without
 from spark_sink.lake.foreign_parquet import open_parquet
-from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.repairable_double_rows import DoubleRows
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import filesystem
@@ -48,15 +47,22 @@ class DeltaFiles:
         return table_files(self._handle)
 
     def read(self, file: TableFile, names: Sequence[str]) -> pa.Table:
-        """Read columns of a file, with the partition values from the log."""
+        """Read columns of a file, with the partition values from the log.
+
+        Raises:
+            TableError: the file cannot be read.
+        """
         schema, values = arrow_columns(self._handle.schema()), dict(file.values)
         wanted = [schema.field(name) for name in names]
-        with storage_errors(file.path), self._files.open_input_file(file.stored) as stream:
-            source = open_parquet(stream)
-            there = [one.name for one in wanted if one.name in source.schema_arrow.names and one.name not in values]
-            rows = source.read(columns=there)
-            count = source.metadata.num_rows
-        return pa.table({one.name: _column(rows, one, values, count) for one in wanted})
+        try:
+            with self._files.open_input_file(file.stored) as stream:
+                source = open_parquet(stream)
+                there = [one.name for one in wanted if one.name in source.schema_arrow.names and one.name not in values]
+                rows = source.read(columns=there)
+                count = source.metadata.num_rows
+            return pa.table({one.name: _column(rows, one, values, count) for one in wanted})
+        except (OSError, pa.ArrowException) as error:
+            raise TableError(f"{file.path}: cannot be read: {plain(error)}") from error
 
     def take_out(self, losing: Sequence[DoubleRows], note: Mapping[str, object]) -> bool:
         """Remove rows in one commit; return whether that was done. If not, the files are those of the newest version.

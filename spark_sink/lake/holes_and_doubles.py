@@ -22,7 +22,7 @@ from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, quaran
 from spark_sink.lake.positions_in_delta_log import groups, parse_group, transactions
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
-from spark_sink.lake.table_dataset import table_dataset
+from spark_sink.lake.table_dataset import all_rows
 from spark_sink.lake.table_storage import no_delta_table, no_iceberg_table
 from spark_sink.lake.vacuumed_files import with_way_out
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -257,11 +257,10 @@ def scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
 
     Raises:
         TableError: a row has no topic, no partition or no offset.
+        DeltaError, OSError: the rows cannot be read.
     """
-    # Little is read ahead, because memory matters more than speed here.
-    rows = table_dataset(handle).to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1)
     try:
-        return scan(rows)
+        return scan(all_rows(handle, COLUMNS))
     except TableError as error:
         raise TableError(f"{handle.table_uri}: {error}") from error
 

@@ -15,7 +15,7 @@ from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.positions_in_delta_log import groups, parse_group, parse_positions
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import DataFile
-from spark_sink.lake.table_dataset import table_dataset
+from spark_sink.lake.table_dataset import all_rows
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.unwritten_quarantine import named_quarantine
 
@@ -46,10 +46,7 @@ def quarantine_records(
         if DeltaTable.is_deltatable(address, options):
             handle = DeltaTable(address, storage_options=options)
             held = TransactionLog(address, storage).refresh(handle.version())
-            rows = table_dataset(handle).to_batches(
-                columns=list(columns), batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
-            )
-            for batch in rows:
+            for batch in all_rows(handle, columns, batch_size=_ROWS):
                 yield batch.cast(wanted)
         for file in _named(log, held):
             yield from file_records(address, file, storage, wanted)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from spark_sink.errors import TableError
+from spark_sink.errors import TableError, plain
 from spark_sink.lake.foreign_parquet import TIME_UNIT
 
 if TYPE_CHECKING:
@@ -39,6 +39,40 @@ def table_dataset(handle: DeltaTable) -> "pa_dataset.Dataset":
     files = pa.table(handle.get_add_actions(flatten=False))
     lacking = _lacking(files)
     return _with_guarantees(found, files.take(lacking)) if len(lacking) else found
+
+
+def all_rows(handle: DeltaTable, columns: Sequence[str], *, batch_size: int = 131_072) -> Iterator[pa.RecordBatch]:
+    """Read the rows of all files; little is read ahead, because memory and the first row matter more than speed.
+
+    Args:
+        handle: handle of the table.
+        columns: the columns to read.
+        batch_size: rows of a batch at most.
+
+    Raises:
+        DeltaError, TableError: as `table_dataset`.
+        OSError: a file cannot be read; the message has its path.
+    """
+    found = table_dataset(handle)
+    try:
+        yield from found.to_batches(
+            columns=list(columns), batch_size=batch_size, batch_readahead=2, fragment_readahead=1
+        )
+    except (OSError, pa.ArrowException) as error:
+        damaged = _unreadable_file(found, columns)
+        named = damaged is None or damaged in str(error)
+        raise OSError(plain(error) if named else f"{damaged}: {plain(error)}") from error
+
+
+def _unreadable_file(found: "pa_dataset.Dataset", columns: Sequence[str]) -> str | None:
+    """Return the path of the first file that cannot be read by itself: errors of a dataset often do not name it."""
+    for one in found.get_fragments():
+        try:
+            for _ in one.to_batches(found.schema, columns=list(columns), batch_readahead=2):
+                pass
+        except (OSError, pa.ArrowException):
+            return str(one.path)
+    return None
 
 
 def rows_where(

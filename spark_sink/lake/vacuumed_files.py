@@ -19,7 +19,8 @@ from spark_sink.lake.table_storage import filesystem
 
 # A question to the storage for each file of each batch would be slow, and commits hardly ever come later than this.
 _ASKED_AFTER_MS = 600_000
-_GONE = re.compile(r"not found|no such (file|key)|does not exist|nosuchkey", re.IGNORECASE)  # as each store says it
+# As each store says it. "Magic bytes not found" is Arrow's sentence about a file that is there and damaged.
+_GONE = re.compile(r"(?<!magic bytes )not found|no such (file|key)|does not exist|nosuchkey", re.IGNORECASE)
 
 
 def refuse_gone(uri: str, written: Mapping[str, int], storage: Storage | None = None) -> None:

@@ -1,6 +1,7 @@
 """Reads what an Iceberg table and its quarantine have: positions, and the offsets of the rows, of one snapshot."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from spark_sink.lake.vacuumed_files import with_way_out
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.io.pyarrow import ArrowScan
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import FileScanTask, Table
 
@@ -71,8 +73,9 @@ class StoredTable:
             )
             listed = self._listed() if self.manifests is None else self.manifests
             for files in _few(planner.plan_files(listed)):
-                for batch in reader.to_record_batches(files):
-                    yield batch.cast(wanted)
+                with _naming_file(reader, files):
+                    for batch in reader.to_record_batches(files):
+                        yield batch.cast(wanted)
         except Exception as error:  # each catalog and each store has its own errors
             raise _unreadable_rows(self.name, error) from error
 
@@ -190,6 +193,33 @@ def quarantined_rows(
                     yield from pq.ParquetFile(stream).iter_batches(columns=list(columns))
             except (OSError, pa.ArrowException) as error:
                 raise _unreadable_rows(place, error) from error
+
+
+@contextmanager
+def _naming_file(reader: "ArrowScan", files: "Sequence[FileScanTask]") -> Iterator[None]:
+    """Add the name of the file that cannot be read: pyiceberg reads files as buffers, so Arrow's errors have none.
+
+    Raises:
+        TableError: the block has failed, and one of the files cannot be read.
+    """
+    try:
+        yield
+    except Exception as error:  # each store has its own errors
+        damaged = _unreadable_file(reader, files)
+        if damaged is None or damaged.rpartition("/")[2] in str(error):
+            raise
+        raise TableError(f"{damaged}: {plain_with_class(error)}") from error
+
+
+def _unreadable_file(reader: "ArrowScan", files: "Sequence[FileScanTask]") -> str | None:
+    """Return the address of the first file that cannot be read by itself."""
+    for one in files:
+        try:
+            for _ in reader.to_record_batches([one]):
+                pass
+        except Exception:  # noqa: BLE001 -- each store has its own errors
+            return str(one.file.file_path)
+    return None
 
 
 def _few(tasks: "Iterable[FileScanTask]") -> "Iterator[list[FileScanTask]]":

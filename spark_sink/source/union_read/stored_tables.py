@@ -20,7 +20,7 @@ from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions_in_delta_log import groups, parse_group
 from spark_sink.lake.restore_refusal import refuse_restored
 from spark_sink.lake.table_addresses import Storage, full_address, is_iceberg, table_uri
-from spark_sink.lake.table_dataset import table_dataset
+from spark_sink.lake.table_dataset import all_rows, table_dataset
 from spark_sink.lake.table_storage import no_delta_table, no_iceberg_table
 from spark_sink.lake.vacuumed_files import with_way_out
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -111,8 +111,7 @@ def _delta(address: str, storage: Storage) -> StoredTable:
 
     def rows(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
-            # Reading far ahead would delay the first row by that of others.
-            yield from table_dataset(handle).to_batches(columns=list(columns), batch_readahead=2, fragment_readahead=1)
+            yield from all_rows(handle, columns)
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise TableError(f"{uri}: the rows cannot be read: {with_way_out(plain(error))}") from error
 
