@@ -19,7 +19,7 @@ from producer.clients.configured_policy import REFRESH_S, topology_of, zone_poli
 from producer.clients.delivery_reports import kind_of
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
-from producer.clients.produce_batch import Messages, forget_errors, is_unplaced, size_of
+from producer.clients.produce_batch import Messages, forget_errors, is_unplaced, size_of, without_gaps
 from producer.clients.producer_options import ProducerOptions, split_options, with_placed
 from producer.metadata_requests import Lister
 from producer.partitioning.produce_interpreted import Deliveries
@@ -68,13 +68,13 @@ class _PlacedAgain:
         """Send messages of one partition, as the client."""
         sent = 0
         placed = messages
-        for chosen, run in groupby(
-            messages, lambda one: partition == -1 or isinstance(one["partition"], ChosenPartition)
+        for chosen, run in without_gaps(
+            groupby(messages, lambda one: partition == -1 or isinstance(one["partition"], ChosenPartition))
         ):
             if chosen:
-                sent += self._client.produce_batch(topic, list(run), partition)
+                sent += self._client.produce_batch(topic, run, partition)
             else:
-                sent += self._deliveries.explicitly(self._client.produce_batch, topic, list(run), partition)
+                sent += self._deliveries.explicitly(self._client.produce_batch, topic, run, partition)
         misplaced = [one for one in messages if isinstance(one.get("partition"), ChosenPartition) and is_unplaced(one)]
         if misplaced:
             self._watcher.expect_changes()

@@ -4,7 +4,7 @@ confluent-kafka's `produce_batch` (2.16.1) ignores the partition of a message an
 messages are first grouped by partition, and keep their order within a group.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -119,6 +119,23 @@ def full_queue(messages: Messages) -> KafkaError | None:
     """Return the error of the first message that found no room in the client's queue; None if there is none."""
     errors = (message["_error"] for message in messages if "_error" in message)
     return next((error for error in errors if error.code() == KafkaError._QUEUE_FULL), None)  # noqa: SLF001 - its constant
+
+
+def without_gaps(runs: Iterable[tuple[bool, Iterable[dict[str, Any]]]]) -> Iterator[tuple[bool, Messages]]:
+    """Return the runs of one partition until the client's queue is full; the messages after that get its error.
+
+    A later and smaller message may still fit, and would overtake a message of the same key that the application
+    sends again.
+    """
+    refused = None
+    for kind, run in runs:
+        messages = list(run)
+        if refused is None:
+            yield kind, messages
+            refused = full_queue(messages)
+        else:
+            for message in messages:
+                message["_error"] = refused
 
 
 def forget_errors(messages: Messages) -> None:

@@ -15,7 +15,7 @@ from producer.clients.client_statistics import Statistics
 from producer.clients.configured_policy import REFRESH_S, topology_of
 from producer.clients.delivery_reports import DeliveryReports
 from producer.clients.leader_watcher import LeaderWatcher
-from producer.clients.produce_batch import Messages, has_own_partition, longest_queue, size_of
+from producer.clients.produce_batch import Messages, has_own_partition, longest_queue, size_of, without_gaps
 from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
 from producer.clients.producer_options import ProducerOptions
@@ -181,9 +181,9 @@ class ProducerParts:
         reported = self.reports.before(callback, explicit=explicit)
         given = self.reports.in_batch(messages, callback, explicit=explicit)
         sent = 0
-        for own, run in groupby(given, lambda one: explicit or has_own_partition(one)):
+        for own, run in without_gaps(groupby(given, lambda one: explicit or has_own_partition(one))):
             send = partial(self.deliveries.explicitly, _produce_batch) if own else _produce_batch
-            sent += send(producer, topic, list(run), partition, reported)
+            sent += send(producer, topic, run, partition, reported)
         partitioner = self.topics_in_use.partitioners.get(topic)
         for message, one in zip(messages, given, strict=True):
             if "_error" in one:

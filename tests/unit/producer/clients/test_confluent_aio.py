@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from confluent_kafka import murmur2
 
 from producer import AZAwareAIOProducer, AZAwareAIOSerializingProducer, Count, Reason
 from producer.clients import leader_watcher
@@ -212,6 +213,22 @@ def test_records_that_do_not_fit_into_the_queue_do_not_count(mock: MockCluster, 
             assert producer.traffic().delivered == (count == "delivered")
 
     asyncio.run(run())
+
+
+def test_no_record_of_a_key_overtakes_another_in_a_full_queue(mock: MockCluster) -> None:
+    """Some records of the key name its partition, so they are sent apart; the last ones alone would still fit."""
+    mock.create(TOPIC, [1, 2, 3] * 2)
+
+    async def run() -> list[bool]:
+        settings = config(mock, **{"linger.ms": 60_000, "queue.buffering.max.kbytes": 4})
+        async with AZAwareAIOProducer(settings, batch_size=5, buffer_timeout=0) as producer:
+            own, futures = {"partition": murmur2(b"key", 6)}, []
+            for number, size in enumerate((900, 2900, 900, 10, 10)):
+                futures.append(await producer.produce(TOPIC, b"v" * size, b"key", **(own if number % 2 else {})))
+            await producer.flush(10)
+            return [isinstance(one, BaseException) for one in await asyncio.gather(*futures, return_exceptions=True)]
+
+    assert asyncio.run(run()) == [False, False, True, True, True]
 
 
 @pytest.mark.parametrize("keys", ["ignore", {"other": "global", "fl.*": "ignore", ".*": "global"}], ids=str)

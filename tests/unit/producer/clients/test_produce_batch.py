@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, murmur2
 
 from producer import AZAwareProducer, Reason
 from producer.testing import MockCluster
@@ -121,6 +121,23 @@ def test_a_full_queue_takes_the_first_messages_of_a_batch(mock: MockCluster, *, 
     assert producer.flush(10) == 0
     assert sorted(seen) == list(range(200))
     assert sum(one.records for one in producer.traffic().topics.values()) == 201
+    producer.close()
+
+
+@pytest.mark.usefixtures("hot")
+def test_no_record_of_a_key_overtakes_another_in_a_queue_that_is_full_by_bytes(mock: MockCluster) -> None:
+    """Some messages of the key name its partition, so they are sent apart; the last ones alone would still fit."""
+    mock.create(TOPIC, [1, 2, 3] * 2)
+    producer = AZAwareProducer(config(mock, **{"queue.buffering.max.kbytes": 4, "linger.ms": 10_000}))
+    own = {"partition": murmur2(b"key", 6)}
+    sizes = (900, 2900, 900, 10, 10)
+    messages: list[dict[str, Any]] = [
+        {"key": b"key", "value": b"v" * size, **(own if number % 2 else {})} for number, size in enumerate(sizes)
+    ]
+    assert producer.produce_batch(TOPIC, messages) == 2
+    assert ["_error" in message for message in messages] == [False, False, True, True, True]
+    assert messages[-1]["_error"].code() == KafkaError._QUEUE_FULL
+    producer.purge()
     producer.close()
 
 
