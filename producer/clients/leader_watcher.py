@@ -97,6 +97,7 @@ class LeaderWatcher:
         self._lock = threading.RLock()
         self._using_client = threading.RLock()
         self._loading = threading.RLock()
+        self._is_loading = False
 
     def must_load(self, topic: str) -> bool:
         """Return whether `load` would read the topic's leaders, which may block."""
@@ -108,12 +109,18 @@ class LeaderWatcher:
             return
         topic = str.__str__(topic)  # a `StrEnum` is a name, too; compiled code and the client's answers have plain ones
         with self._loading:
-            if not self.must_load(topic):  # another thread has read it meanwhile
+            # Another thread has read it meanwhile, or a signal handler interrupts a reading of this thread: signals
+            # that come faster than answers would nest without end.
+            if self._is_loading or not self.must_load(topic):
                 return
             if topic in self._listed and monotonic() - self._listed_at < self._refresh_s:
                 self._use(topic, self._listed[topic], monotonic())
             else:
-                self._load_now(topic)
+                self._is_loading = True
+                try:
+                    self._load_now(topic)
+                finally:
+                    self._is_loading = False
         if topic in self._missing or self._must_hurry():
             self._unchanged = 0
             self._wake.set()  # the thread may sleep for `refresh_s`

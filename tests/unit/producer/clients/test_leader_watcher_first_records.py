@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from producer import MetadataError, RackWarning
+from producer.clients import leader_watcher
+from producer.clients.call_apart import call_apart
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
 from producer.metadata_requests import Topology, read_leaders_of
@@ -27,6 +30,30 @@ class Unreachable:
         """Give up."""
         self.waited.append(threading.current_thread())
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+
+@pytest.mark.parametrize("topic", ["flights", "signals"])
+def test_a_signal_handler_does_not_wait_for_leaders_that_its_thread_waits_for(
+    monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    """Each call of the handler would wait as long as the first one, and the next signal would interrupt it."""
+    watcher = watching(Cluster(flights=[1, 2], signals=[1, 2]))
+    readings = 0
+
+    def interrupted(read: Callable[[], Any]) -> Any:
+        nonlocal readings
+        readings += 1
+        if readings < 10:
+            watcher.load(topic)  # as the handler's `produce`
+        return call_apart(read)
+
+    monkeypatch.setattr(leader_watcher, "call_apart", interrupted)
+    watcher.load("flights")
+    assert readings == 1
+    assert not watcher.must_load("flights")
+    watcher.load(topic)
+    assert not watcher.must_load(topic)
+    watcher.close()
 
 
 def test_only_the_first_record_of_a_topic_waits_for_a_cluster_that_is_away() -> None:
