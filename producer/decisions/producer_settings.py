@@ -81,6 +81,8 @@ class ZonePolicy:
             raise PolicyError(f"rack={self.rack!r} is empty: name the zone as `broker.rack` does, or leave it out")
         need_number("batch_bytes", self.batch_bytes, least=1, most=_BATCH_AT_MOST)
         need_number("hold_s", self.hold_s)
+        _need_flag("aware", self.aware)
+        _need_flag("adaptive", self.adaptive)
         if not isinstance(self.skew, SkewGuard | None):
             raise PolicyError(f"skew={self.skew!r}, need a SkewGuard: skew=SkewGuard(bound=..., zones={{...}})")
         if self.choose is not None:
@@ -110,6 +112,11 @@ def need_number(name: str, value: object, *, least: float = 0, most: float = flo
     if not least <= value <= most:  # type: ignore[operator]  # Real has an order; this also catches nan
         upper = "" if most == float_info.max else f", at most {most:,}"
         raise PolicyError(f"{name}={value!r}, need {least} or more{upper}")
+
+
+def _need_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):  # the text "false" would count as true
+        raise PolicyError(f"{name}={value!r}, need True or False, not {type(value).__name__}")
 
 
 def zone_order(fallback: Iterable[str]) -> tuple[str, ...]:

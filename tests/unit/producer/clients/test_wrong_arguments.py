@@ -23,6 +23,8 @@ LEAST = {"bootstrap.servers": "localhost:1", "client.rack": "az-a"}
         ({"rack": "az-a"}, "did you mean 'client.rack' of the configuration?"),
         ({"client_rack": "az-a"}, "did you mean 'client.rack' of the configuration?"),
         ({"keys": "local-hrw", "choose": "random"}, "choose replaces keys, give one of them"),
+        ({"aware": "false"}, "aware='false', need True or False, not str"),
+        ({"adaptive": None}, "adaptive=None, need True or False, not NoneType"),
         ({"keys": {"logs": "lokal"}}, "pattern 'logs': keys='lokal' is not a key mode"),
     ],
 )
