@@ -20,7 +20,7 @@ from producer.decisions.application_partitioner import Choose
 from producer.decisions.producer_settings import ZonePolicy, key_rules, need_number, zone_order
 from producer.decisions.record_bytes import headers_length
 from producer.decisions.skew_guard import SkewGuard
-from producer.errors import UnknownTopicError
+from producer.errors import PolicyError, UnknownTopicError
 from producer.partitioning.partition_of_record import TopicPartitioner
 from producer.partitioning.produce_interpreted import Destinations
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -77,6 +77,8 @@ class AZAwarePartitioner(Partitioner):
         refresh_s: float = 10.0,
     ) -> None:
         need_number("refresh_s", refresh_s)
+        if choose is not None and keys != "global":
+            raise PolicyError(f"keys={keys!r} and choose={choose!r}: choose replaces keys, give one of them")
         mode, rules = key_rules(keys)
         policy = ZonePolicy(
             rack=rack,

@@ -271,7 +271,18 @@ def test_unknown_racks_warn_once() -> None:
     assert partitioner.traffic().reasons[Reason.UNKNOWN_RACK].records == 2
 
 
-@pytest.mark.parametrize("arguments", [{"rack": ""}, {"keys": "local"}, {"batch_bytes": -1}, {"hold_s": -1}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"rack": ""},
+        {"keys": "local"},
+        {"keys": "local-hrw", "choose": "random"},
+        {"keys": {"logs": "ignore"}, "choose": "random"},
+        {"batch_bytes": -1},
+        {"hold_s": -1},
+    ],
+    ids=str,
+)
 def test_settings_that_cannot_work_are_named(arguments: dict[str, Any]) -> None:
     """When the partitioner is made, not at the first record."""
     with pytest.raises(PolicyError):
