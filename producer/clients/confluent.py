@@ -115,7 +115,7 @@ class AZAwareProducer(Producer):
         options, settings = split_options(more)
         if config is None and not settings:
             raise TypeError("the configuration is missing")
-        config = {**(config or {}), **settings}
+        config = {**({} if config is None else config), **settings}
         policy = zone_policy(config, options)
         parts = ProducerParts(
             self,

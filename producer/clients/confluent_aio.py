@@ -109,6 +109,8 @@ class AZAwareAIOProducer(AIOProducer):
         if "producer_conf" not in named:
             raise TypeError("the configuration is missing")
         settings: Mapping[str, Any] = named.pop("producer_conf")
+        if not isinstance(settings, Mapping):
+            raise TypeError(f"the configuration must be a dict, not {type(settings).__name__}")
         options, others = split_options(named)
         policy = zone_policy(settings, options)
         deliveries = hot.Deliveries(policy.partitioner.empty_is_null)

@@ -58,6 +58,18 @@ def test_a_missing_configuration_is_a_type_error_as_for_the_bare_class(given: di
         AZAwareProducer(**given)
 
 
+@pytest.mark.parametrize("wrong", [[], (), 0, 5, "text"], ids=repr)
+def test_a_configuration_that_is_no_mapping_is_a_type_error_as_for_the_bare_classes(wrong: Any) -> None:
+    """An empty list made a producer without brokers, and the asyncio producer named an attribute."""
+
+    async def make_aio() -> None:
+        AZAwareAIOProducer(wrong)
+
+    for make in (lambda: Producer(wrong), lambda: AZAwareProducer(wrong), lambda: asyncio.run(make_aio())):
+        with pytest.raises(TypeError):
+            make()
+
+
 def test_a_configuration_may_have_the_name_of_the_bare_class() -> None:
     """`conf` of `SerializingProducer`; it is given once."""
     AZAwareSerializingProducer(conf=LEAST, keys="local-hrw").close()
