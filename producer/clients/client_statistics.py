@@ -79,7 +79,10 @@ class Statistics:
         callbacks = {"stats_cb": self.on_report, "error_cb": self.on_error}
         for name, own in callbacks.items():
             theirs = config.get(name)
-            extended[name] = own if theirs is None else both(own, theirs)
+            if theirs is not None:
+                extended[name] = both(own, theirs)
+            elif coroutines or name not in config:  # else the client refuses the None, as a bare one does
+                extended[name] = own
         if not coroutines:
             return extended
         return _WithPlainCallbacks(extended, {name for name in callbacks if config.get(name) is None})

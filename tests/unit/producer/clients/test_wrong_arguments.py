@@ -70,6 +70,15 @@ def test_a_configuration_that_is_no_mapping_is_a_type_error_as_for_the_bare_clas
             make()
 
 
+@pytest.mark.parametrize("name", ["error_cb", "stats_cb", "throttle_cb"])
+def test_a_callback_that_is_none_is_refused_as_by_the_bare_client(name: str) -> None:
+    """It was taken, so a program that ran here failed with the bare client."""
+    with pytest.raises((TypeError, ValueError)) as refused:
+        Producer({**LEAST, name: None})
+    with pytest.raises(refused.type, match=name):
+        AZAwareProducer({**LEAST, name: None})
+
+
 def test_a_configuration_may_have_the_name_of_the_bare_class() -> None:
     """`conf` of `SerializingProducer`; it is given once."""
     AZAwareSerializingProducer(conf=LEAST, keys="local-hrw").close()
