@@ -66,9 +66,6 @@ _SESSION_MS: Final = 45_000
 _COMMIT_MS: Final = 20_000  # as for a member's commit: brokers replace a dead coordinator within 9 s by default
 _MAX_POLL_MS: Final = 300_000
 _AUTO_COMMIT_MS: Final = 5_000
-# librdkafka's pauses between connections. kafka-python's grow to 30 s, and so long a member stayed away from its group
-# after all brokers had been away.
-_RECONNECT: Final[Mapping[str, object]] = {"reconnect_backoff_ms": 100, "reconnect_backoff_max_ms": 10_000}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +236,6 @@ def _translated(config: Mapping[str, Any], servers: str) -> dict[str, Any]:
         "bootstrap_servers": bootstrap_list(servers),
         "group_id": str(config["group.id"]),
         "isolation_level": config.get("isolation.level", "read_committed"),  # librdkafka's default
-        **_RECONNECT,
     }
     for name, value in config.items():
         if name in _SAME or name in _MEMBER:

@@ -27,6 +27,10 @@ from assignors.planner.topics_and_members import TopicPartition
 _DEFAULTS: Final[Mapping[str, object]] = {
     "allow_auto_create_topics": False,  # a metadata request must not create a topic
     "metrics_enabled": False,
+    # librdkafka's pauses between connections. kafka-python's grow to 30 s, so after an outage of all brokers a member
+    # stayed away from its group for that long.
+    "reconnect_backoff_ms": 100,
+    "reconnect_backoff_max_ms": 10_000,
 }
 
 

@@ -116,8 +116,8 @@ class LeaderWatcher:
             if topic in self._listed and monotonic() - self._listed_at < self._refresh_s:
                 self._use(topic, self._listed[topic], monotonic())
             else:
-                self._is_loading = True
                 try:
+                    self._is_loading = True
                     self._load_now(topic)
                 finally:
                     self._is_loading = False

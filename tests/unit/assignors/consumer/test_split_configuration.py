@@ -40,8 +40,6 @@ def test_each_client_gets_what_it_knows() -> None:
         "sasl_plain_username": "me",
         "ssl_cafile": "/ca",
         "max_poll_interval_ms": 300_000,
-        "reconnect_backoff_ms": 100,
-        "reconnect_backoff_max_ms": 10_000,
         "api_version": (2, 0),
     }
     assert made.fetching["group.id"] == "g"
@@ -164,14 +162,6 @@ def test_librdkafkas_words_are_understood(given: dict[str, Any], setting: tuple[
     made = read({**least, **given}, {})
     assert made.member[setting[0]] == setting[1]
     assert "group.protocol" not in made.fetching
-
-
-def test_pauses_between_connections_are_librdkafkas() -> None:
-    """kafka-python's grow to 30 s: so late a member may come back to brokers that had all been away."""
-    assert read(LEAST, {}).member["reconnect_backoff_max_ms"] == 10_000
-    given = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}
-    found = read({**LEAST, **given}, {}).member
-    assert (found["reconnect_backoff_ms"], found["reconnect_backoff_max_ms"]) == (50, 500)
 
 
 def test_reset_of_the_topic_configuration_counts() -> None:

@@ -93,6 +93,17 @@ def test_an_unknown_topic_is_created_only_if_wanted(mock: MockCluster, creates: 
     assert ("u" in known) == creates
 
 
+@pytest.mark.parametrize(
+    "given", [{}, {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 500}], ids=["default", "given"]
+)
+def test_pauses_between_connections_are_librdkafkas(mock: MockCluster, given: dict[str, int]) -> None:
+    """kafka-python's grow to 30 s: a member would come back that late to brokers that had all been away."""
+    with GroupMember(config(mock, **given), topics=["t"], assignors=[HRWAssignor(agent="a")]) as member:
+        used = vars(member)["_GroupMember__consumer"]._manager.config
+    wanted = given or {"reconnect_backoff_ms": 100, "reconnect_backoff_max_ms": 10_000}
+    assert {name: used[name] for name in wanted} == wanted
+
+
 def test_brokers_that_go_away_end_nothing(mock: MockCluster) -> None:
     """All brokers are cut off for a while: nothing is raised, and the member commits again when they are back."""
     with GroupMember(config(mock), topics=["t"], assignors=[HRWAssignor(agent="a")]) as member:
