@@ -212,8 +212,10 @@ class MemberThread:
         until = time.monotonic() + _SETTLE_S
         if self._under_way():
             log.info("group %r: the member ends when the rebalance under way is over", self._coordinator.group_id)
+        pause_s = 0.0
         while self._under_way() and time.monotonic() < until:
-            time.sleep(self._step(take_part=True))
+            time.sleep(pause_s)  # not after the step that finishes it: a quiet member then pauses for `quiet_s`
+            pause_s = self._step(take_part=True)
 
     def _under_way(self) -> bool:
         # A refused join leaves kafka-python in a rebalance that no answer ends.

@@ -1,6 +1,7 @@
 """How a membership ends, driven against a coordinator that is not kafka-python's."""
 
 import threading
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -156,6 +157,25 @@ def test_a_rebalance_that_does_not_end_is_not_waited_for_for_ever(monkeypatch: p
     assert coordinator.joining.wait(10)
     thread.end(leave=True)
     assert coordinator.standing_at_the_end is True
+
+
+def test_an_end_does_not_pause_after_the_rebalance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It paused as a quiet member does: `close` and a second `subscribe` took 3 s more than the rebalance."""
+    coordinator = Coordinator(polls=1)
+    coordinator.hold.set()
+    thread, _ = thread_of(coordinator)
+    pauses_s: list[float] = []
+
+    def step(*, take_part: bool) -> float:
+        assert take_part
+        coordinator.poll(timeout_ms=1)
+        return 3.0
+
+    monkeypatch.setattr(thread, "_step", step)
+    monkeypatch.setattr(time, "sleep", pauses_s.append)
+    thread._settle()
+    assert not coordinator.rebalance_in_progress()
+    assert sum(pauses_s) == 0
 
 
 def test_a_membership_that_failed_waits_for_no_rebalance(monkeypatch: pytest.MonkeyPatch) -> None:
