@@ -13,6 +13,7 @@ from spark_sink.fleet.background_values import BackgroundValue
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.table_addresses import Storage, is_iceberg
+from spark_sink.lake.table_storage import soon_refused
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +64,7 @@ def quarantined_rows(table: str, storage: Storage | None = None) -> int:
     if is_iceberg(table):
         stored = open_stored(table, storage or {})
         return stored.count() if stored else 0
-    options = dict(storage or {}) or None
-    if not DeltaTable.is_deltatable(table, options):
+    if not DeltaTable.is_deltatable(table, soon_refused(storage)):
         return 0
-    files = pa.table(DeltaTable(table, storage_options=options).get_add_actions(flatten=True))
+    files = pa.table(DeltaTable(table, storage_options=dict(storage or {}) or None).get_add_actions(flatten=True))
     return int(pc.sum(files.column("num_records")).as_py() or 0)

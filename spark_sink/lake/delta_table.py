@@ -44,7 +44,7 @@ from spark_sink.lake.schema_fit import fit_schema, fitting, refuse_new, refuse_o
 from spark_sink.lake.table_addresses import Storage, table_uri
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.table_storage import filesystem
+from spark_sink.lake.table_storage import filesystem, soon_refused
 from spark_sink.lake.unwritten_quarantine import named_quarantine
 from spark_sink.lake.vacuumed_files import refuse_gone
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -314,7 +314,7 @@ class DeltaLakeTable:
     def _exists(self) -> bool:
         # Called after the storage has refused, so this request may be refused, too.
         with contextlib.suppress(DeltaError, OSError):
-            return DeltaTable.is_deltatable(self._uri, self._storage or None)
+            return DeltaTable.is_deltatable(self._uri, soon_refused(self._storage))
         return False
 
     def _newest(self) -> DeltaTable:

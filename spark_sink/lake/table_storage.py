@@ -22,6 +22,8 @@ from spark_sink.lake.table_addresses import (
 if TYPE_CHECKING:
     from deltalake._internal import ObjectOutputStream
 
+_RETRY = "retry_timeout"
+_RETRY_S = 30
 _NO_SCHEME = "no object store has this scheme; an address begins with s3://, gs:// or abfss://, a folder with / or ./"
 
 
@@ -45,6 +47,16 @@ def no_iceberg_table(address: str) -> str:
     return f"{address}: there is no Iceberg table; are the name and the options of the catalog right?"
 
 
+def soon_refused(storage: Storage | None) -> dict[str, str]:
+    """Return options of a store with a shorter time for retries, unless they set one; delta-rs' default is 180 s.
+
+    delta-rs keeps the interpreter's lock while it opens or writes a file, or asks whether there is a table. If the
+    store does not answer, no other thread runs until the last retry: no heartbeat, no page and no handler of a signal.
+    """
+    given = dict(storage or {})
+    return given if _RETRY in map(str.lower, given) else {_RETRY: f"{_RETRY_S}s", **given}
+
+
 def is_delta_table(uri: str, storage: Storage | None = None) -> bool:
     """Return whether there is a Delta table at an address.
 
@@ -52,7 +64,7 @@ def is_delta_table(uri: str, storage: Storage | None = None) -> bool:
         TableError: the store cannot be opened, or does not answer.
     """
     try:
-        return DeltaTable.is_deltatable(uri, dict(storage or {}) or None)
+        return DeltaTable.is_deltatable(uri, soon_refused(storage))
     except (DeltaError, OSError) as error:
         raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
 
@@ -77,7 +89,7 @@ def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) 
             local.mkdir(parents=True, exist_ok=True)
         return pa_fs.SubTreeFileSystem(str(local.absolute()), pa_fs.LocalFileSystem())
     try:
-        return pa_fs.PyFileSystem(_ObjectStore(uri, dict(storage or {})))
+        return pa_fs.PyFileSystem(_ObjectStore(uri, soon_refused(storage)))
     except (DeltaError, OSError) as error:
         if wrong := _wrong_address(uri):
             raise OptionError(f"{uri}: {wrong}") from error

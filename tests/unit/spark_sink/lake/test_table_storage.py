@@ -1,0 +1,49 @@
+"""A store that takes connections and never answers: other threads of an agent run again after a bounded time."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from spark_sink.errors import TableError
+from spark_sink.lake import table_storage
+from spark_sink.lake.table_addresses import Storage
+from spark_sink.lake.table_storage import filesystem, is_delta_table, soon_refused
+
+TABLE = "s3://lake/table"
+
+
+@pytest.fixture
+def silent() -> Iterator[dict[str, str]]:
+    """Options of a store that never answers; a request waits for a second."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:  # the system accepts, and nothing reads
+        place = {"aws_endpoint_url": f"http://127.0.0.1:{server.getsockname()[1]}", "aws_region": "us-east-1"}
+        yield {**place, "aws_access_key_id": "a", "aws_secret_access_key": "b", "allow_http": "true", "timeout": "1s"}
+
+
+def _open(storage: Storage) -> object:
+    return filesystem(TABLE, storage).open_input_file("_delta_log/00000000000000000000.json")
+
+
+def _ask(storage: Storage) -> object:
+    return is_delta_table(TABLE, storage)
+
+
+@pytest.mark.parametrize("ask", [_open, _ask])
+def test_a_silent_store_is_given_up(
+    silent: dict[str, str], monkeypatch: pytest.MonkeyPatch, ask: Callable[[Storage], object]
+) -> None:
+    """With ten retries, which delta-rs makes within 180 s, it would take eleven times the time of a request."""
+    monkeypatch.setattr(table_storage, "_RETRY_S", 1)
+    began = time.monotonic()
+    with pytest.raises((OSError, TableError), match="Error performing"):
+        ask(silent)
+    assert time.monotonic() - began < 8
+
+
+@pytest.mark.parametrize("name", ["retry_timeout", "RETRY_TIMEOUT"])
+def test_a_time_for_retries_that_a_user_sets_stays(name: str) -> None:
+    """A store that is slow for minutes may need it."""
+    assert soon_refused({name: "300s"}) == {name: "300s"}
+    assert soon_refused(None) == {"retry_timeout": "30s"}
