@@ -35,6 +35,7 @@ _LONGEST_POLL_S = 1.0  # the other lanes of the source wait for it, and so does 
 _PAUSE_S = 1.0
 _GATHER_S = 0.1  # in which records that were produced together arrive
 _PART = re.compile(r"part-[0-9a-f]+")
+_TAKEN = re.compile(r" in [0-9.]+(?:[mn]|\u00b5)?s\b")  # the time that delta-rs took for its retries
 
 
 class SourceReader:
@@ -372,8 +373,8 @@ class SourceReader:
         """Log the error, drop the records that are not in the table, and read them again after a pause."""
         with contextlib.suppress(*_EXPECTED):
             self._settle(wait=True)  # the outcome does not matter, because the tables' positions decide
-        # The file name differs in each attempt, so it is removed from the message: the same refusal is reported once.
-        problem = _PART.sub("part-*", f"{self._source}: {error}")
+        # Names of files and times differ in each attempt, so the message has none: the same refusal is reported once.
+        problem = _TAKEN.sub("", _PART.sub("part-*", f"{self._source}: {error}"))
         if self._parts.ops is not None:
             self._parts.ops.failed((), error)
         if problem != self._problem:

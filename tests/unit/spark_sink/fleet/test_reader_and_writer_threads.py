@@ -11,6 +11,7 @@ import pytest
 from assignors.fleet import FleetTopic, Lane
 from assignors.scaling import PollSettings
 from spark_sink import positions
+from spark_sink.errors import TableError
 from spark_sink.fleet import lane_consumer as lane_module
 from spark_sink.fleet import reader_and_writer_threads
 from spark_sink.fleet.decode_and_commit import Committed, LandedFiles
@@ -155,6 +156,33 @@ def test_a_reader_whose_table_refuses_does_not_work(monkeypatch: pytest.MonkeyPa
     assert (reader.works, reader.rows_written) == (True, 5)
     reader.end()
     reader.join(10)
+
+
+def test_a_refusal_that_differs_in_a_name_and_a_time_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """During an outage of an hour, each attempt would log a line."""
+    monkeypatch.setattr(reader_and_writer_threads, "_PAUSE_S", 0.01)
+    attempts = list[int]()
+
+    def late(_writer: TableWriter, _files: LandedFiles, _ranges: Sequence[Range]) -> Committed:
+        attempts.append(at := len(attempts))
+        raise TableError(f"t: Error performing PUT http://s3/part-{at:x}.parquet in {at}.25{'m' * (at % 2)}s, after 10")
+
+    monkeypatch.setattr(TableWriter, "commit", late)
+    again = once_more(some("x", 0, 5))
+    Client.script = iter([gains("x", records=some("x", 0, 5), held={"x": 0}), *[again] * 2000])
+    monkeypatch.setattr(lane_module, "Consumer", Client)
+    parts = ReaderParts(
+        writer=TableWriter(str(tmp_path / "t"), "g", "a"), ids=lambda _: lambda: {"x": "1"}, look_again=lambda: None
+    )
+    reader = SourceReader("s", ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05), parts)
+    reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s")})})
+    wait_until(lambda: len(attempts) > 5)
+    reader.end()
+    reader.join(10)
+    said = [one.getMessage() for one in caplog.records if "Error performing" in one.getMessage()]
+    assert said == ["fleet: s: t: Error performing PUT http://s3/part-*.parquet, after 10"]
 
 
 def test_what_is_read_ahead_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
