@@ -1,6 +1,8 @@
 """One ingestion agent: a Spark driver with one query, from a consumer group into a table, until a signal stops it."""
 
+import errno
 import logging
+import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _LOOK_S = 1
 _TRACE = "Traceback (most recent call last):"
+_ENDED = "the query ended: "
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
 def run(settings: AgentSettings, early: EarlySpark, stop: StopSignal) -> None:
@@ -100,7 +104,7 @@ def _ingest(settings: AgentSettings, early: EarlySpark, stop: StopSignal, steps:
             progress.log()
     except (PySparkException, Py4JError, ConnectionError) as error:
         if not stop.asked:
-            raise QueryError(_sentence(error)) from error
+            raise QueryError(with_full_folder(_sentence(error), settings.checkpoint)) from error
         # A service manager signals the JVM and Python's processes, too. A batch not committed is read again.
         log.info("the query ended with the signal: %s", _sentence(error))
 
@@ -115,6 +119,22 @@ def _sentence(error: Exception) -> str:
     except (Py4JError, ConnectionError):  # asked for its text, the JVM was gone
         pass
     return "the JVM of this agent was lost; the log above may say more"
+
+
+def with_full_folder(sentence: str, checkpoint: str) -> str:
+    """Name the folders that may be full: the JVM's error about the checkpoint's disk names no file.
+
+    Args:
+        sentence: from an error of Spark; one of ours names its place.
+        checkpoint: folder of the checkpoint.
+    """
+    full = next((one for one in _FULL if one in sentence), None)
+    if full is None or not sentence.startswith(_ENDED):
+        return sentence
+    return (
+        f"{_ENDED}{full}: free some space for the checkpoint {checkpoint}, or for Spark's temporary files, and start "
+        "the agent again: it continues with the same batch"
+    )
 
 
 def _last_batch(query: "StreamingQuery") -> int | None:
@@ -177,7 +197,7 @@ def cause(text: str) -> str:
     raised = _raised(text)
     if raised:
         said = said.replace(_TRACE, raised) if _TRACE in said else raised
-    return f"the query ended: {said or 'one of its processes was lost'}; the log above says more"
+    return f"{_ENDED}{said or 'one of its processes was lost'}; the log above says more"
 
 
 def _raised(text: str) -> str:
@@ -190,7 +210,7 @@ def _thrown(text: str) -> str:
     """Extract the sentence of a Java exception from py4j's message: a line that begins `: <class>: `."""
     said = next((line.partition(": ")[2] for line in text.splitlines() if line.startswith(": ")), text)
     name, colon, sentence = said.partition(": ")
-    return f"the query ended: {sentence if colon and ' ' not in name else said}; the log above says more"
+    return f"{_ENDED}{sentence if colon and ' ' not in name else said}; the log above says more"
 
 
 @contextmanager
