@@ -6,14 +6,13 @@ from collections.abc import Callable, Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from spark_sink.errors import TableError
+from spark_sink.errors import TableError, plain
 from spark_sink.fleet.background_values import BackgroundValue
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.table_addresses import Storage, is_iceberg
-from spark_sink.lake.table_storage import soon_refused
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ class Quarantined:
         try:
             return sum(quarantined_rows(quarantine_of(table), self._storage) for table in tables)
         except (DeltaError, OSError, TableError) as error:
-            log.info("fleet: quarantines not counted: %s", error)
+            log.info("fleet: quarantines not counted: %s", plain(error))
             return self._count.last
 
 
@@ -64,7 +63,9 @@ def quarantined_rows(table: str, storage: Storage | None = None) -> int:
     if is_iceberg(table):
         stored = open_stored(table, storage or {})
         return stored.count() if stored else 0
-    if not DeltaTable.is_deltatable(table, soon_refused(storage)):
+    try:  # the question whether there is a table would stop all threads until the store answers
+        found = DeltaTable(table, storage_options=dict(storage or {}) or None)
+    except TableNotFoundError:
         return 0
-    files = pa.table(DeltaTable(table, storage_options=dict(storage or {}) or None).get_add_actions(flatten=True))
+    files = pa.table(found.get_add_actions(flatten=True))
     return int(pc.sum(files.column("num_records")).as_py() or 0)
