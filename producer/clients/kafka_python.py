@@ -204,12 +204,7 @@ class AZAwarePartitioner(Partitioner):
         kafka-python shows a partitioner no headers, so the producer becomes one of a subclass whose `send` counts them.
         An attribute of its own would keep it alive, and a producer that is forgotten would not close itself.
         A second call for the same producer has no effect.
-
-        Raises:
-            TypeError: it is not a `KafkaProducer`.
         """
-        if not isinstance(producer, KafkaProducer):
-            raise TypeError(f"watch() needs the KafkaProducer of this partitioner, not {type(producer).__name__}")
         if self.__accumulator() is producer._accumulator:  # noqa: SLF001 - headers would count twice
             return
         untyped: Any = producer

@@ -235,6 +235,8 @@ def _one_of(config: Mapping[str, Any] | None, conf: Mapping[str, Any] | None, ki
     given = [one for one in (config, conf) if one is not None]
     if len(given) != 1:
         raise TypeError(f"{kind}() takes one configuration: config or conf")
+    if not isinstance(given[0], Mapping):
+        raise TypeError(f"the configuration must be a dict, not {type(given[0]).__name__}")
     return dict(given[0])
 
 

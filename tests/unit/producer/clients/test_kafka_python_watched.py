@@ -60,13 +60,6 @@ def test_a_producer_that_is_watched_twice_counts_once(mock: MockCluster) -> None
     producer.close()
 
 
-@pytest.mark.parametrize("wrong", [None, "producer", KafkaProducer], ids=str)
-def test_only_a_producer_can_be_watched(wrong: Any) -> None:
-    """The error of kafka-python's internals named an attribute that the caller does not know."""
-    with pytest.raises(TypeError, match=r"needs the KafkaProducer of this partitioner, not (NoneType|str|type)"):
-        AZAwarePartitioner(rack="az-a").watch(wrong)
-
-
 def test_a_topic_that_may_not_be_seen_any_more_fails_the_future(
     mock: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from confluent_kafka import Producer
 
-from producer import AZAwareAIOProducer, AZAwareProducer, AZAwareSerializingProducer, PolicyError, SkewGuard
+from producer import (
+    AZAwareAIOProducer,
+    AZAwareAIOSerializingProducer,
+    AZAwareProducer,
+    AZAwareSerializingProducer,
+    PolicyError,
+    SkewGuard,
+)
 from producer.testing import MockCluster
 from producer.traffic_cost import Traffic
 from tests.unit.producer.deliveries import TOPIC, config
@@ -62,12 +69,15 @@ def test_a_missing_configuration_is_a_type_error_as_for_the_bare_class(given: di
 def test_a_configuration_that_is_no_mapping_is_a_type_error_as_for_the_bare_classes(wrong: Any) -> None:
     """An empty list made a producer without brokers, and the asyncio producer named an attribute."""
 
-    async def make_aio() -> None:
-        AZAwareAIOProducer(wrong)
+    async def make_aio(kind: type[AZAwareAIOProducer]) -> None:
+        kind(wrong)
 
-    for make in (lambda: Producer(wrong), lambda: AZAwareProducer(wrong), lambda: asyncio.run(make_aio())):
+    for kind in (Producer, AZAwareProducer, AZAwareSerializingProducer):
         with pytest.raises(TypeError):
-            make()
+            kind(wrong)
+    for aio in (AZAwareAIOProducer, AZAwareAIOSerializingProducer):
+        with pytest.raises(TypeError):
+            asyncio.run(make_aio(aio))
 
 
 @pytest.mark.parametrize("name", ["error_cb", "stats_cb", "throttle_cb"])
