@@ -10,6 +10,7 @@ ends. SQLAlchemy and a driver come with `pip install 'kafka-azimuth[sql]'`.
 * `claims_table_columns`: the table and the database's clock.
 * `column_limits`: limits of the values in a row.
 * `database`: connections and named errors.
+* `silent_database`: ends connections to a database that gives no answer.
 * `table_check`: checks the database before a start.
 * `claim_status`: the status of partitions, for readers.
 """
@@ -24,6 +25,7 @@ if typing.TYPE_CHECKING:
     from assignors.claims.claim_values import Claim, Form, Lease, Standing, Visit
     from assignors.claims.due_times import Picking
     from assignors.claims.partition_claims import PartitionClaims
+    from assignors.claims.silent_database import end_silent_connections
     from assignors.claims.table_check import check_claims
 else:
     __getattr__ = lazy_imports.attributes(
@@ -33,6 +35,7 @@ else:
             "claim_values": ["Claim", "Form", "Lease", "Standing", "Visit"],
             "due_times": ["Picking"],
             "partition_claims": ["PartitionClaims"],
+            "silent_database": ["end_silent_connections"],
             "table_check": ["check_claims"],
         },
     )
@@ -49,5 +52,6 @@ __all__ = [
     "Standing",
     "Visit",
     "check_claims",
+    "end_silent_connections",
     "standings",
 ]

@@ -29,6 +29,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
 from assignors.claims.claim_values import MS
+from assignors.claims.silent_database import end_silent_connections
 from assignors.clients.masked_addresses import shown
 from assignors.errors import ClaimsAwayError, ClaimsError
 
@@ -154,6 +155,7 @@ class Database:
             if engine is self._transactions:
                 event.listen(engine, "begin", _begin_immediately)
             return
+        end_silent_connections(engine, _TIMEOUT_S, _TIMEOUT_S)
         event.listen(engine, "checkin", _note_time)
         event.listen(engine, "checkout", self._ping_after_rest)
         event.listen(
@@ -191,9 +193,8 @@ def _engine(url: URL, isolation: str) -> Engine:
         return create_engine(url, poolclass=QueuePool, connect_args={"timeout": _TIMEOUT_S, "isolation_level": None})
     settings: dict[str, Any] = {"isolation_level": isolation}
     if name == "postgresql":
-        settings["connect_args"] = {"connect_timeout": _TIMEOUT_S, "application_name": "azimuth-claims"}
+        settings["connect_args"] = {"application_name": "azimuth-claims"}
     elif name in _MYSQL:
-        settings["connect_args"] = dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), _TIMEOUT_S)
         made = create_engine(url, **settings)
         # Otherwise an option that the driver does not know raises a TypeError at the first request.
         inspect.signature(made.dialect.loaded_dbapi.connect).bind(**made.dialect.create_connect_args(url)[1])

@@ -118,6 +118,7 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
     # The type may be in pyiceberg's configuration file only.
     AVAILABLE_CATALOGS[CatalogType.REST] = _answering_rest
     AVAILABLE_CATALOGS[CatalogType.HIVE] = _fenced_hive
+    AVAILABLE_CATALOGS[CatalogType.SQL] = _answering_sql
     properties = _with_defaults(dict(given))
     hint = _DRIVERS if properties.get("uri", "").startswith(_NO_DRIVER) else ""
     try:
@@ -140,6 +141,12 @@ def _answering_rest(name: str, properties: Mapping[str, str]) -> "Catalog":
     from spark_sink.lake.iceberg.rest_answers import AnsweringRestCatalog
 
     return AnsweringRestCatalog(name, **properties)
+
+
+def _answering_sql(name: str, properties: Mapping[str, str]) -> "Catalog":
+    from spark_sink.lake.iceberg.sql_answers import AnsweringSqlCatalog
+
+    return AnsweringSqlCatalog(name, **properties)
 
 
 def _fenced_hive(name: str, properties: Mapping[str, str]) -> "Catalog":

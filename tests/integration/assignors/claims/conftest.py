@@ -9,9 +9,11 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import psutil
 import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
@@ -122,6 +124,20 @@ class Server:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """SIGSTOP to it and all its children: the kernel takes connections, and no answer comes."""
+        assert self._process is not None
+        first = psutil.Process(self._process.pid)
+        processes = [first, *first.children(recursive=True)]
+        for one in processes:
+            one.suspend()
+        try:
+            yield
+        finally:
+            for one in processes:
+                one.resume()
 
     def close(self) -> None:
         """End it and remove its data."""
