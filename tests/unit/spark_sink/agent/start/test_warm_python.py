@@ -132,11 +132,17 @@ def test_a_daemon_leads_a_group_and_a_reader_stays_in_its_clients(python: str, s
     assert said_by_daemon["group"] == said_by_daemon["pid"]
 
 
+def _handles_sigterm(process: int) -> bool:
+    handled = Path(f"/proc/{process}/status").read_text().partition("SigCgt:")[2].split()[0]
+    return bool(int(handled, 16) & 1 << signal.SIGTERM - 1)
+
+
 def test_the_signal_that_ends_a_reader_reaches_it(python: str, start: Start) -> None:
     """The reader leaves its group when Spark ends it."""
     process = start(python, "-m", "leaves")
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
+    wait_until(lambda: _handles_sigterm(process.pid), 60)  # the process may be ready before the shell
     process.terminate()
     assert process.wait(60) == 5
 
