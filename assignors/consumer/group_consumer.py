@@ -130,7 +130,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         check_callbacks(on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
         with parts.gate.turn():
             parts.program.refuse("subscribe()")
-            parts.membership.leave()
+            # The broker gives a static member that returns its old assignment, whatever it subscribes to now.
+            parts.membership.leave(also_static=subscription != parts.membership.subscription)
             parts.program.set(on_assign, on_revoke, on_lost)
             parts.membership.join(subscription)
 

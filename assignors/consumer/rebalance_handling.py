@@ -91,7 +91,7 @@ class Membership:
         self._topic_errors = topic_errors
         self._call_program = call_program
         self._running = running
-        self._subscription = Subscription((), ())
+        self.subscription = Subscription((), ())
         self._rebalances = Rebalances(config.max_poll_s, fetching.ahead.interrupt, topic_errors.loses)
         self.partitions = AssignedPartitions(
             config, fetching=fetching, progress=progress, commits=commits, running=running
@@ -112,8 +112,8 @@ class Membership:
         Raises:
             ConsumerError: no broker answered.
         """
-        if subscription is not self._subscription:  # else a new member takes the place of one that ended
-            self._subscription = subscription
+        if subscription is not self.subscription:  # else a new member takes the place of one that ended
+            self.subscription = subscription
             self._topic_errors.subscribe(subscription)
         self._fetching.ahead.polled()
         try:
@@ -214,7 +214,7 @@ class Membership:
         self.raise_final()
         log.warning("the membership ended with %r: joining again", member.failed)
         self._abandon_changes()
-        self.join(self._subscription)
+        self.join(self.subscription)
 
     def raise_final(self) -> None:
         """Raise the error of a membership that ended for a reason for which a new member would end, too.

@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message,
 from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError
 from tests.integration.assignors.conftest import Topics
 from tests.records import offsets, read
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -173,3 +174,16 @@ def test_a_name_that_no_topic_can_have_is_an_error_of_that_topic_only(topics: To
             else:
                 errors[message.topic()] = error.code()
     assert errors == {r"flights\..*": KafkaError.TOPIC_EXCEPTION}
+
+
+@pytest.mark.parametrize("before", ["t", "missing"])
+def test_a_static_member_reads_its_second_subscription(topics: Topics, name: str, before: str) -> None:
+    """The broker gives a static member that returns its old assignment, so this member leaves before it returns."""
+    (other,) = topics.make("u", partitions=3, replication=3)
+    first = f"{topics.prefix}.{before}"
+    with consumer(topics, **{"group.instance.id": "one"}) as one:
+        joined: list[int] = []
+        one.subscribe([first], on_assign=lambda _, partitions: joined.append(len(partitions)))
+        wait_until(lambda: (one.poll(0.05), joined)[1], 60)
+        one.subscribe([name, other])
+        wait_until(lambda: (one.poll(0.05), {p.topic for p in one.assignment()} == {name, other})[1], 15)
