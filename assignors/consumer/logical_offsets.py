@@ -19,6 +19,6 @@ def check_start(key: TopicPartition, offset: int) -> None:
     """
     if offset < 0 and offset not in _LOGICAL and offset > TAIL:
         raise ConsumerError(
-            f"{key[0]!r} partition {key[1]}: offset {offset} is below 0, and no constant as OFFSET_BEGINNING",
+            f"{key[0]!r} partition {key[1]}: offset {offset} is below 0 and not a constant such as OFFSET_BEGINNING",
             KafkaError._INVALID_ARG,  # noqa: SLF001 -- librdkafka's own code
         )

@@ -201,8 +201,8 @@ def _refuse_issuer(config: Mapping[str, Any]) -> None:
     method = config.get("sasl.oauthbearer.method", "default")
     if str(method).lower() != "default":
         raise ArgumentError(
-            f"sasl.oauthbearer.method={method!r}: the member of group.protocol=classic asks no issuer for tokens; "
-            "return them in oauth_cb, or use group.protocol=consumer"
+            f"sasl.oauthbearer.method={method!r}: a member with group.protocol=classic cannot request tokens from an "
+            "issuer; return them in oauth_cb, or use group.protocol=consumer"
         )
 
 

@@ -55,7 +55,7 @@ class FleetWorkers:
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise WorkersError(f"workers for {pattern!r}: no regular expression ({error})") from error
+                raise WorkersError(f"workers for {pattern!r}: not a regular expression ({error})") from error
         for name, weight in self.weights.items():
             if isinstance(weight, bool) or not (math.isfinite(weight) and weight >= 0):
                 raise WorkersError(f"weight of {name!r}: {weight!r}, need a finite number, 0 or more")

@@ -384,4 +384,6 @@ def _check(config: Mapping[str, Any], topics: Collection[str], pattern: str | No
         raise MembershipError("assignors=[]: a member offers one at least, as HRWAssignor()")
     unknown = config.keys() - KafkaConsumer.DEFAULT_CONFIG.keys()
     if unknown:
-        raise MembershipError(f"kafka-python knows no {', '.join(sorted(unknown))}: names are as in KafkaConsumer")
+        raise MembershipError(
+            f"kafka-python has no setting {', '.join(sorted(unknown))}: names are those of KafkaConsumer"
+        )

@@ -41,5 +41,5 @@ def _find(node: Callable[[str], str] | str, identity: str) -> str:
     try:
         found = re.search(node, identity)
     except (re.error, TypeError) as error:
-        raise NodesError(f"node={node!r}: no function, and no regular expression ({error})") from error
+        raise NodesError(f"node={node!r}: neither a function nor a regular expression ({error})") from error
     return identity if found is None else found[1 if found.re.groups else 0] or ""

@@ -71,4 +71,4 @@ def _pattern(key: object) -> re.Pattern[str] | None:
     try:
         return re.compile(".*" if key == "*" else key)
     except re.error as error:
-        raise WorkersError(f"workers for {key!r}: no regular expression ({error})") from error
+        raise WorkersError(f"workers for {key!r}: not a regular expression ({error})") from error

@@ -186,7 +186,7 @@ def test_a_name_may_be_absent() -> None:
 def test_tokens_of_an_issuer_need_the_brokers_protocol(method: str) -> None:
     """kafka-python's member cannot ask an issuer, and a missing token would end it in the background."""
     config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "sasl.oauthbearer.method": method}
-    with pytest.raises(ArgumentError, match="asks no issuer for tokens; return them in oauth_cb, or use "):
+    with pytest.raises(ArgumentError, match="cannot request tokens from an issuer; return them in oauth_cb, or use "):
         read(config, {})
     assert read({**config, "group.protocol": "consumer"}, {}).broker_assigned is not None
     assert read({**config, "sasl.oauthbearer.method": "default"}, {}).member

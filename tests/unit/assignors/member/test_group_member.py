@@ -18,7 +18,9 @@ ALONE = {"group_id": "g", "bootstrap_servers": ["127.0.0.1:1"], "bootstrap_timeo
         pytest.param({}, {"topics": ["t"]}, "give group_id", id="no group"),
         pytest.param({"group_id": "g"}, {}, "give either topics or pattern", id="nothing subscribed"),
         pytest.param({"group_id": "g"}, {"topics": ["t"], "pattern": "t"}, "either topics or pattern", id="both"),
-        pytest.param({"group_id": "g", "group.id": "g"}, {"topics": ["t"]}, "knows no group.id", id="unknown setting"),
+        pytest.param(
+            {"group_id": "g", "group.id": "g"}, {"topics": ["t"]}, "has no setting group.id", id="unknown setting"
+        ),
         pytest.param({"group_id": "g"}, {"topics": "flights"}, "need a list of names", id="a text for topics"),
         pytest.param({"group_id": "g"}, {"pattern": "("}, "not a regular expression", id="no pattern"),
     ],

@@ -99,7 +99,7 @@ public final class WorkerCaps {
         try {
             return Pattern.compile(key.equals("*") ? ".*" : key);
         } catch (PatternSyntaxException error) {
-            throw new IllegalArgumentException(key + ": no regular expression (" + error.getDescription() + ")", error);
+            throw new IllegalArgumentException(key + ": not a regular expression (" + error.getDescription() + ")", error);
         }
     }
 
