@@ -1,5 +1,6 @@
 """A live group of a cluster: its members, what they own, and the topics they subscribe to. Reads only."""
 
+import difflib
 import logging
 import re
 import time
@@ -19,6 +20,7 @@ from assignors.protocol.join_subscription import decode_user_data
 log = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 15.0
 _PAUSE_S: Final = 0.3
+_SHOWN: Final = 5
 _CODE: Final = re.compile(r"\[Error (\d+)\] *")
 
 
@@ -96,6 +98,20 @@ def read_group(
         admin.close()
 
 
+def _other_groups(admin: Any, group: str) -> str:  # noqa: ANN401 - kafka-python is untyped
+    """Say which groups this user may see, those with a similar name first."""
+    try:
+        names = sorted({one["group_id"] for one in admin.list_groups()})
+    except KafkaError as error:
+        return f"its groups could not be listed: {_said(error)}"
+    if not names:
+        return "there is none that this user may see: start its consumers, or allow the user DESCRIBE on it"
+    similar = difflib.get_close_matches(group, names, _SHOWN)
+    shown = [*similar, *(one for one in names if one not in similar)][:_SHOWN]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"there are {', '.join(map(repr, shown))}{more}"
+
+
 def _read(admin: Any, group: str, properties: Mapping[str, Any] | None) -> LiveGroup:  # noqa: ANN401 - kafka-python is untyped
     described = admin.describe_groups([group])[group]
     _raise_unless_missing(described["error"])
@@ -104,7 +120,7 @@ def _read(admin: Any, group: str, properties: Mapping[str, Any] | None) -> LiveG
     if missing and properties is not None:
         protocol, found = "consumer", broker_assigned_members(properties, group)
     if missing and found is None:
-        raise GroupError(f"there is no group {group!r} on this cluster: `kafka-groups.sh --list` lists its groups")
+        raise GroupError(f"there is no group {group!r} on this cluster; {_other_groups(admin, group)}")
     state, strategy, members, hosts = found or _members(described)
     if not members:
         raise GroupError(f"group {group!r} is {state} and has no members: start its consumers, then try again")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from kafka.errors import GroupAuthorizationFailedError
+from kafka.errors import ClusterAuthorizationFailedError, GroupAuthorizationFailedError
 
 from assignors.comparison import live_group as module
 from assignors.errors import GroupError
@@ -71,21 +71,39 @@ def test_a_coordinator_that_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch
     assert module.read_group("localhost:9", "g").state == "Stable"
 
 
-def test_a_group_that_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says how to list the groups, without kafka-python's number of the error."""
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ([], "there is none that this user may see"),
+        (["ingest-1"], "there are 'ingest-1'$"),
+        ([*"abcdefgh", "ingest-1", "ingest2"], "there are 'ingest2', 'ingest-1', 'a', 'b', 'c' and 5 more$"),
+        (ClusterAuthorizationFailedError(), "its groups could not be listed: "),
+    ],
+    ids=["none", "one", "many", "refused"],
+)
+def test_a_group_that_is_not_there_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, others: list[str] | Exception, said: str
+) -> None:
+    """The message names the groups that are there, the similar ones first."""
 
     class Without(Admin):
-        """Knows no group."""
+        """Has other groups only."""
 
         def describe_groups(self, groups: list[str]) -> dict[str, Any]:
             """As kafka-python."""
-            said = super().describe_groups(groups)[groups[0]]
-            return {groups[0]: {**said, "error": "[Error 69] GroupIdNotFoundError: Group g not found."}}
+            found = super().describe_groups(groups)[groups[0]]
+            return {groups[0]: {**found, "error": "[Error 69] GroupIdNotFoundError: Group ingest not found."}}
+
+        def list_groups(self) -> list[dict[str, str]]:
+            """As kafka-python."""
+            if isinstance(others, Exception):
+                raise others
+            return [{"group_id": one} for one in others]
 
     monkeypatch.setattr(module, "broker_assigned_members", lambda *_: None)
     for properties in (None, {"bootstrap.servers": "localhost:9"}):
-        with pytest.raises(GroupError, match=r"there is no group 'g' on this cluster: `kafka-groups.sh --list`"):
-            module._read(Without(), "g", properties)
+        with pytest.raises(GroupError, match=f"there is no group 'ingest' on this cluster; {said}"):
+            module._read(Without(), "ingest", properties)
 
 
 @pytest.mark.parametrize("raised", [True, False])
