@@ -17,7 +17,7 @@ from spark_sink.lake.table_contract import Change, DataFile
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
-from tests.integration.assignors.claims.conftest import MariaDB, PostgreSQL
+from tests.integration.assignors.claims.conftest import MariaDB, PostgreSQL, running
 from tests.integration.spark_sink.hive_fixture import hive_metastore, hive_on_postgresql
 from tests.integration.spark_sink.rest_fixture import rest_catalog
 from tests.integration.spark_sink.small_servers import BUCKET
@@ -36,14 +36,8 @@ KEYS = {"access-key-id": "someone", "secret-access-key": "canary-9fd1", "region"
 @contextmanager
 def database(kind: type[PostgreSQL] | type[MariaDB], dialect: str, driver: str) -> Iterator[str]:
     """Run a database; skip the test if there is none. Yields its address for pyiceberg."""
-    binaries = kind.found()
-    if binaries is None:
-        pytest.skip(f"there is no {kind.__name__} here: apt install {kind.package}")
-    server = kind(binaries)
-    try:
+    with running(kind) as server:
         yield f"{driver}://" + server.address.removeprefix(f"{dialect}://")
-    finally:
-        server.close()
 
 
 @pytest.fixture(

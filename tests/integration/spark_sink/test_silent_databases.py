@@ -10,7 +10,7 @@ from assignors.claims import ClaimsAwayError, Lease, PartitionClaims, database
 from spark_sink.errors import TableError
 from spark_sink.lake.iceberg import repeated_requests, sql_answers
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
-from tests.integration.assignors.claims.conftest import MariaDB, PostgreSQL
+from tests.integration.assignors.claims.conftest import MariaDB, PostgreSQL, running
 from tests.table_kinds import SCHEMA, warehouse
 from tests.waiting import wait_until
 
@@ -22,15 +22,8 @@ DRIVERS: Mapping[type, str] = {PostgreSQL: "postgresql+psycopg", MariaDB: "mysql
 @pytest.fixture(params=[PostgreSQL, MariaDB])
 def server(request: pytest.FixtureRequest) -> Iterator[PostgreSQL | MariaDB]:
     """A database of this test's own."""
-    kind: type[PostgreSQL | MariaDB] = request.param
-    binaries = kind.found()
-    if binaries is None:
-        pytest.skip(f"there is no {kind.__name__} here: apt install {kind.package}")
-    started = kind(binaries)
-    try:
+    with running(request.param) as started:
         yield started
-    finally:
-        started.close()
 
 
 def test_a_catalog_that_falls_silent_is_an_error(

@@ -236,6 +236,19 @@ class MariaDB(Server):
         return Path(near).parent if near else None
 
 
+@contextmanager
+def running(kind: type[PostgreSQL | MariaDB]) -> Iterator[PostgreSQL | MariaDB]:
+    """Run a server of one test's own; skip the test where it is not installed."""
+    binaries = kind.found()
+    if binaries is None:
+        pytest.skip(f"there is no {kind.__name__} here: apt install {kind.package}")
+    server = kind(binaries)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
 _running: dict[str, DatabaseServer] = {}
 
 
