@@ -20,9 +20,13 @@ SparkSinkError
 └── DemoError        the demo could not run, or found lost or duplicate records
 """
 
+import errno
 import inspect
+import os
 import re
 
+DISK_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+"""The system's words for a full disk: errors of the JVM, Arrow, delta-rs and pyiceberg have no common class."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FRAMES = re.compile(r"^ +(\d+: |at )\S+.*$", re.MULTILINE)  # of a call stack
 

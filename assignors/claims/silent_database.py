@@ -14,8 +14,6 @@ from typing import Any, Final
 from sqlalchemy import Connection, Engine, event
 
 _WATCH: Final = "azimuth_silence"
-_LIMITED: Final = ("connect_timeout", "read_timeout", "write_timeout")
-"""pymysql's arguments; psycopg has the first."""
 
 
 def end_silent_connections(engine: Engine, answer_s: float, connect_s: int = 10) -> None:
@@ -27,8 +25,9 @@ def end_silent_connections(engine: Engine, answer_s: float, connect_s: int = 10)
         connect_s: longest time for a new connection.
     """
     if engine.dialect.driver in {"psycopg", "psycopg2", "pymysql"}:
-        limits = dict.fromkeys(_LIMITED if engine.dialect.driver == "pymysql" else _LIMITED[:1], connect_s)
-        limits |= {name: max(1, round(answer_s)) for name in limits if name != _LIMITED[0]}
+        limits = {"connect_timeout": connect_s}
+        if engine.dialect.driver == "pymysql":
+            limits |= dict.fromkeys(("read_timeout", "write_timeout"), max(1, round(answer_s)))
         event.listen(engine, "do_connect", lambda _dialect, _record, _given, named: _complete(named, limits))
 
     def taken(connection: Any, record: Any, _proxy: object) -> None:  # noqa: ANN401 -- the driver's and the pool's own

@@ -20,7 +20,7 @@ from producer.clients.delivery_reports import kind_of
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.produce_batch import Messages, forget_errors, is_unplaced, size_of, without_gaps
-from producer.clients.producer_options import ProducerOptions, split_options, with_placed
+from producer.clients.producer_options import ProducerOptions, need_mapping, split_options, with_placed
 from producer.metadata_requests import Lister
 from producer.partitioning.produce_interpreted import Deliveries
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -108,9 +108,7 @@ class AZAwareAIOProducer(AIOProducer):
         named = with_placed(_PLACED, placed if config is None else (config, *placed), more)
         if "producer_conf" not in named:
             raise TypeError("the configuration is missing")
-        settings: Mapping[str, Any] = named.pop("producer_conf")
-        if not isinstance(settings, Mapping):
-            raise TypeError(f"the configuration must be a dict, not {type(settings).__name__}")
+        settings = need_mapping(named.pop("producer_conf"))
         options, others = split_options(named)
         policy = zone_policy(settings, options)
         deliveries = hot.Deliveries(policy.partitioner.empty_is_null)

@@ -31,6 +31,17 @@ class ProducerOptions(TypedDict, total=False):
     availability_timeout_ms: int
 
 
+def need_mapping(config: object) -> Mapping[str, Any]:
+    """Return a client's configuration.
+
+    Raises:
+        TypeError: it is not a mapping.
+    """
+    if not isinstance(config, Mapping):
+        raise TypeError(f"the configuration must be a dict, not {type(config).__name__}")
+    return config
+
+
 def split_options(given: Mapping[str, Any]) -> tuple[ProducerOptions, dict[str, Any]]:
     """Separate these settings from other keyword arguments, which belong to the base class."""
     options = ProducerOptions()

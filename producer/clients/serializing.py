@@ -20,6 +20,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from producer.clients.confluent import AZAwareProducer
 from producer.clients.confluent_aio import AZAwareAIOProducer
+from producer.clients.producer_options import need_mapping
 
 Serializer = Callable[[Any, SerializationContext], bytes | Awaitable[bytes | None] | None]
 """Converts an object into the bytes that are sent; those of the schema registry's asyncio client are awaited."""
@@ -235,9 +236,7 @@ def _one_of(config: Mapping[str, Any] | None, conf: Mapping[str, Any] | None, ki
     given = [one for one in (config, conf) if one is not None]
     if len(given) != 1:
         raise TypeError(f"{kind}() takes one configuration: config or conf")
-    if not isinstance(given[0], Mapping):
-        raise TypeError(f"the configuration must be a dict, not {type(given[0]).__name__}")
-    return dict(given[0])
+    return dict(need_mapping(given[0]))
 
 
 async def _serialized(

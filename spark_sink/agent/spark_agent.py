@@ -1,8 +1,6 @@
 """One ingestion agent: a Spark driver with one query, from a consumer group into a table, until a signal stops it."""
 
-import errno
 import logging
-import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +21,7 @@ from spark_sink.agent.spark_session import session
 from spark_sink.agent.start.early_reader import early_reader
 from spark_sink.agent.start.early_spark import EarlySpark
 from spark_sink.agent.stop_signal import StopSignal
-from spark_sink.errors import QueryError, SparkSinkError
+from spark_sink.errors import DISK_FULL, QueryError, SparkSinkError
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.lake.ops_log.ops_writer import written
 from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
@@ -41,7 +39,6 @@ log = logging.getLogger(__name__)
 _LOOK_S = 1
 _TRACE = "Traceback (most recent call last):"
 _ENDED = "the query ended: "
-_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
 def run(settings: AgentSettings, early: EarlySpark, stop: StopSignal) -> None:
@@ -128,7 +125,7 @@ def with_full_folder(sentence: str, checkpoint: str) -> str:
         sentence: from an error of Spark; one of ours names its place.
         checkpoint: folder of the checkpoint.
     """
-    full = next((one for one in _FULL if one in sentence), None)
+    full = next((one for one in DISK_FULL if one in sentence), None)
     if full is None or not sentence.startswith(_ENDED):
         return sentence
     return (

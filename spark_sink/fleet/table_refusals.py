@@ -1,10 +1,10 @@
 """Tables that refuse rows: logged at intervals and retried after a pause, by the labels of their topics."""
 
-import errno
 import logging
-import os
 import time
 from collections.abc import Collection
+
+from spark_sink.errors import DISK_FULL
 
 log = logging.getLogger(__name__)
 
@@ -12,8 +12,6 @@ _PAUSE_S = 1.0
 _RECENT_S = 10.0
 _LASTING_S = 120.0
 """Longest time between two refusals of one fault: an attempt may have to wait for its storage."""
-# Arrow, delta-rs and pyiceberg have no common class for these errors, but all of them have the system's words.
-_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
 class RefusedTables:
@@ -37,7 +35,7 @@ class RefusedTables:
         A full disk refuses all tables: one line for all of them, and `problems` has each.
         """
         now = time.monotonic()
-        full = any(words in str(error) for words in _FULL)
+        full = any(words in str(error) for words in DISK_FULL)
         for label in labels:
             _, before = self._refused.get(label, ("", float("-inf")))
             if now - max(before, self._full_at if full else before) >= _RECENT_S:
