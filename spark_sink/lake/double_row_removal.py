@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import TableError, plain
@@ -21,7 +20,7 @@ from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.repairable_double_rows import DoubleRows, find_doubles
 from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
-from spark_sink.lake.table_storage import no_delta_table
+from spark_sink.lake.table_storage import is_delta_table, no_delta_table
 
 _ATTEMPTS = 5
 
@@ -87,7 +86,7 @@ def repair(
 def _is_there(address: str, storage: Storage | None) -> bool:
     if is_iceberg(address):
         return open_stored(address, storage or {}) is not None
-    return DeltaTable.is_deltatable(address, dict(storage or {}) or None)
+    return is_delta_table(address, storage)
 
 
 def _remove_doubles(place: DeltaFiles | IcebergFiles, *, apply: bool, within_files: bool) -> list[DoubleRows]:

@@ -16,7 +16,7 @@ from spark_sink.lake.positions_in_delta_log import groups, parse_group, parse_po
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_dataset import all_rows
-from spark_sink.lake.table_storage import filesystem
+from spark_sink.lake.table_storage import filesystem, is_delta_table
 from spark_sink.lake.unwritten_quarantine import named_quarantine
 
 _ROWS = 8192  # rows of one part, because values may be large
@@ -43,7 +43,7 @@ def quarantine_records(
     wanted = pa.schema([SCHEMA.field(name) for name in columns])
     try:
         held: Mapping[str, int] = {}
-        if DeltaTable.is_deltatable(address, options):
+        if is_delta_table(address, storage):
             handle = DeltaTable(address, storage_options=options)
             held = TransactionLog(address, storage).refresh(handle.version())
             for batch in all_rows(handle, columns, batch_size=_ROWS):

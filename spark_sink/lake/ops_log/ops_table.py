@@ -33,7 +33,7 @@ from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
 from spark_sink.lake.table_addresses import Storage, table_uri
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.table_storage import filesystem, read_text
+from spark_sink.lake.table_storage import filesystem, is_delta_table, read_text
 
 _DATE: Final = "date"
 _STAMP: Final = pa.timestamp("us", tz="UTC")
@@ -164,7 +164,7 @@ class OpsTable:
             found = [one.base_name for one in files.get_file_info(pa_fs.FileSelector("", allow_not_found=True))]
         strange = [name for name in found if not name.startswith(("_", "."))]
         # A table that another process creates now has its log before its first file.
-        if strange and not DeltaTable.is_deltatable(self.uri, self._storage or None):
+        if strange and not is_delta_table(self.uri, self._storage):
             raise TableError(f"{self.uri}: is no Delta table, and has {min(strange)!r}: need an empty folder")
 
     def _refuse_foreign(self, handle: DeltaTable) -> None:

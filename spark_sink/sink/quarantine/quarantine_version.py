@@ -20,6 +20,7 @@ from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.positions_in_delta_log import groups, parse_positions
 from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
 from spark_sink.lake.table_dataset import rows_where
+from spark_sink.lake.table_storage import is_delta_table
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _ROWS: Final = 8192
@@ -95,7 +96,7 @@ def without_topic(rows: pa.Table, topic: str) -> pa.Table:
 def _delta(address: str, storage: Storage | None) -> Quarantine | None:
     options = dict(storage or {}) or None
     try:
-        if not DeltaTable.is_deltatable(address, options):
+        if not is_delta_table(address, storage):
             return None
         handle = DeltaTable(address, storage_options=options)
         kept = TransactionLog(address, storage).refresh(handle.version())

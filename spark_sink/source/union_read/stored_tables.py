@@ -21,7 +21,7 @@ from spark_sink.lake.positions_in_delta_log import groups, parse_group
 from spark_sink.lake.restore_refusal import refuse_restored
 from spark_sink.lake.table_addresses import Storage, full_address, is_iceberg, table_uri
 from spark_sink.lake.table_dataset import all_rows, table_dataset
-from spark_sink.lake.table_storage import no_delta_table, no_iceberg_table
+from spark_sink.lake.table_storage import is_delta_table, no_delta_table, no_iceberg_table
 from spark_sink.lake.vacuumed_files import with_way_out
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -91,7 +91,7 @@ def open_tables(address: str, storage: Storage) -> list[StoredTable]:
 def _delta(address: str, storage: Storage) -> StoredTable:
     uri, options = table_uri(address), dict(storage) or None
     try:
-        if not DeltaTable.is_deltatable(uri, options):
+        if not is_delta_table(uri, storage):
             raise TableError(no_delta_table(uri))
         handle = DeltaTable(uri, storage_options=options)
         schema = normal_schema(arrow_columns(handle.schema()))
