@@ -1,8 +1,8 @@
 """Tables of either format, each at one version: its rows and its positions belong together."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -110,10 +110,12 @@ def _delta(address: str, storage: Storage) -> StoredTable:
         identities |= own.identities
 
     def rows(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        try:
+        with _errors_of_rows(uri):
             yield from all_rows(handle, columns)
-        except (DeltaError, OSError, pa.ArrowException) as error:
-            raise TableError(f"{uri}: the rows cannot be read: {with_way_out(plain(error))}") from error
+
+    def dataset() -> "pa_dataset.Dataset":
+        with _errors_of_rows(uri):
+            return table_dataset(handle)
 
     return StoredTable(
         name=uri,
@@ -122,8 +124,16 @@ def _delta(address: str, storage: Storage) -> StoredTable:
         positions=positions,
         beginnings=beginnings,
         identities=identities,
-        dataset=partial(table_dataset, handle),
+        dataset=dataset,
     )
+
+
+@contextmanager
+def _errors_of_rows(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise TableError(f"{uri}: the rows cannot be read: {with_way_out(plain(error))}") from error
 
 
 def _iceberg(address: str, storage: Storage) -> StoredTable:

@@ -24,6 +24,7 @@ from spark_sink.source.union_read.table_query import query
 from spark_sink.source.union_read.union_reader import Union, open_union
 from spark_sink.source.union_read.unread_ranges import Unread
 from tests.table_kinds import SCHEMA, rows_of, warehouse
+from tests.unit.spark_sink.lake.deletion_vectors import delete_by_vector
 
 TOPICS, ROWS = ("a", "z"), 10
 
@@ -163,6 +164,19 @@ def test_a_file_that_another_program_removed_is_named_with_the_way_out(
     says = r"^\S*[/.]z/?: .*cannot be read: .*part-\S+\.parquet\b.*\. If VACUUM .* with a longer retention$"
     with pytest.raises(TableError, match=says):
         read(found)
+
+
+@READERS
+def test_a_table_with_a_feature_that_delta_rs_does_not_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Union], list[tuple[str, int]]]
+) -> None:
+    """Agents go on writing to a table whose rows another engine deletes by vectors, so a reader comes across one."""
+    monkeypatch.setattr(union_reader, "find_unread", lambda *_: Unread(ranges=[], identities={}, labels={}))
+    lake = _delta(tmp_path)
+    lake.write("a", 0, ROWS)
+    delete_by_vector(str(tmp_path / "a"))
+    with pytest.raises(TableError, match=r"/a: the rows cannot be read: .*deletionVectors"):
+        read(_open(lake))
 
 
 @READERS
