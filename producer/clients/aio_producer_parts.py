@@ -41,6 +41,42 @@ class EarlierCalls(Protocol):
         """Wait until the base class has the records of all calls so far."""
 
 
+class BufferInTurn:
+    """Hands over the base class's buffer to the client, one flush after another.
+
+    The base class (2.16.1) empties its buffer first, and then awaits one call of the client for each partition. The
+    bare class has one partition there, -1. With several, another flush would overtake the records of a later
+    partition, a cancelled flush would lose them, and `flush` would return before they are sent.
+
+    Args:
+        flush: the base class's, which hands over the whole buffer, or one topic's records.
+        poll: calls the client's callbacks.
+    """
+
+    def __init__(self, flush: Callable[[str | None], Awaitable[None]], poll: Callable[[], Awaitable[object]]) -> None:
+        self._flush = flush
+        self._poll = poll
+        self._lock = asyncio.Lock()  # taken in the order of the calls
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def flush(self, target_topic: str | None = None) -> None:
+        """Hand over the buffer; if the caller is cancelled, this continues without it."""
+        task = asyncio.ensure_future(self._flush_in_turn(target_topic))
+        self._running.add(task)  # a loop itself keeps no task alive
+        task.add_done_callback(self._running.discard)
+        await asyncio.shield(task)
+        await self._poll()  # not inside the turn: a callback may send records, and await the next turn
+
+    async def _flush_in_turn(self, target_topic: str | None) -> None:
+        async with self._lock:
+            await self._flush(target_topic)
+
+    async def wait(self) -> None:
+        """Wait until the client has the records of all flushes so far."""
+        async with self._lock:
+            pass
+
+
 class AIOProducerParts:
     """What the methods of an `AZAwareAIOProducer` use.
 
@@ -56,7 +92,10 @@ class AIOProducerParts:
         counts_queued: whether records count when the client has queued them.
         waiting: the calls that wait for leaders, by topic.
         earlier: the calls of a producer that does something before, with the waiting ones; None for others.
+        buffer: hands over the base class's buffer; set when the base class exists.
     """
+
+    buffer: BufferInTurn
 
     def __init__(  # noqa: PLR0913 - each is named at the call
         self,

@@ -14,7 +14,7 @@ from typing import Any, Final, Unpack
 from confluent_kafka import Producer
 from confluent_kafka.aio import AIOProducer
 
-from producer.clients.aio_producer_parts import AIOProducerParts, ChosenPartition, Turn
+from producer.clients.aio_producer_parts import AIOProducerParts, BufferInTurn, ChosenPartition, Turn
 from producer.clients.configured_policy import REFRESH_S, topology_of, zone_policy
 from producer.clients.delivery_reports import kind_of
 from producer.clients.forked import refuse_after_fork
@@ -61,8 +61,11 @@ class _PlacedAgain:
         self._watcher = watcher
         self._deliveries = deliveries
         self._queued = queued
-        self.poll = client.poll
         self.flush = client.flush
+
+    def poll(self, timeout: float) -> int:  # noqa: ARG002 - the client's
+        """Leave it to `BufferInTurn`, which polls after all batches of a flush."""
+        return 0
 
     def produce_batch(self, topic: str, messages: Messages, partition: int = -1) -> int:
         """Send messages of one partition, as the client."""
@@ -132,6 +135,8 @@ class AZAwareAIOProducer(AIOProducer):
         queued = _counting(parts.topics_in_use) if parts.counts_queued else _ignore
         placing = _PlacedAgain(self._producer, parts.watcher, deliveries, queued)
         self._kafka_executor._producer = placing  # type: ignore[assignment]  # noqa: SLF001 - the only way to a batch
+        parts.buffer = BufferInTurn(self._batch_processor.flush_buffer, partial(_poll, self.executor, self._producer))
+        self._batch_processor.flush_buffer = parts.buffer.flush  # type: ignore[method-assign]  # all flushes call it
         parts.watcher.start_for_reports()
         refuse_after_fork(self)
 
@@ -195,17 +200,20 @@ class AZAwareAIOProducer(AIOProducer):
         given = args[0] if args else kwargs.pop("timeout", None)
         if not isinstance(given, int | float) or given < 0:
             await self._kafka_azimuth.hand_over()
+            await self._kafka_azimuth.buffer.wait()
             return await super().flush(*(args or (() if given is None else (given,))), **kwargs)
         until = monotonic() + given
         with suppress(TimeoutError):
             async with asyncio.timeout(given):
                 await self._kafka_azimuth.hand_over()
+        await self._kafka_azimuth.buffer.wait()  # not for long: the client only queues
         left = await super().flush(max(0.0, until - monotonic()), *args[1:], **kwargs)
         return left + self._kafka_azimuth.waiting_calls()
 
     async def purge(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base class types it
         """Remove records from the queues, as the base class does; also those that wait for a topic's leaders."""
         await self._kafka_azimuth.hand_over()
+        await self._kafka_azimuth.buffer.wait()
         return await super().purge(*args, **kwargs)
 
     async def close(self) -> None:
@@ -213,6 +221,10 @@ class AZAwareAIOProducer(AIOProducer):
         await self._kafka_azimuth.hand_over()
         await asyncio.to_thread(self._kafka_azimuth.watcher.close)
         await super().close()
+
+
+async def _poll(executor: Executor, client: Producer) -> None:
+    await asyncio.get_running_loop().run_in_executor(executor, client.poll, 0)
 
 
 def _counting(topics_in_use: TopicsInUse) -> _Queued:

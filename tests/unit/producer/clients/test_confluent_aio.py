@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
@@ -247,6 +248,94 @@ def test_ignored_keys_stay_local_and_change_partitions(
             return {message.partition() for message in await asyncio.gather(*sent)}
 
     assert asyncio.run(run()) == {0, 2}
+
+
+@pytest.mark.parametrize("batch_size", [5, 20])
+def test_a_flush_overtakes_no_records_of_another_one(mock: MockCluster, batch_size: int) -> None:
+    """The base class hands over partition by partition, and a second flush met records of a later partition first."""
+    mock.create(TOPIC, [1, 2, 3] * 4)
+    random = Random(1)
+    keys = [random.randrange(24) for _ in range(1500)]
+
+    async def run() -> dict[int, list[int]]:
+        async with AZAwareAIOProducer(config(mock), batch_size=batch_size, buffer_timeout=0) as producer:
+            await producer.produce(TOPIC, b"v", b"the first leaders")
+            await producer.flush()
+            calls = []
+            for number, key in enumerate(keys):
+                calls.append(asyncio.ensure_future(producer.produce(TOPIC, b"%d" % number, b"%d" % key)))
+                if number % 50 == 0:
+                    await asyncio.sleep(0)
+            futures = await asyncio.gather(*calls)
+            assert await producer.flush() == 0
+            values: dict[int, list[int]] = {}
+            for message in sorted(await asyncio.gather(*futures), key=lambda one: one.offset() or 0):
+                values.setdefault(int(message.key() or 0), []).append(int(message.value() or 0))
+            return values
+
+    assert asyncio.run(run()) == {key: [n for n, one in enumerate(keys) if one == key] for key in set(keys)}
+
+
+def test_a_cancelled_call_loses_no_record_of_other_calls(mock: MockCluster) -> None:
+    """A timeout of the call that fills the buffer dropped the records of all partitions after the first ones."""
+    mock.create(TOPIC, [1, 2, 3] * 4)
+
+    async def run() -> int:
+        async with AZAwareAIOProducer(config(mock), batch_size=60, buffer_timeout=0) as producer:
+            await producer.produce(TOPIC, b"v", b"the first leaders")
+            await producer.flush()
+            futures = [await producer.produce(TOPIC, b"v", b"%d" % number) for number in range(59)]
+            full = asyncio.ensure_future(producer.produce(TOPIC, b"v", b"full"))
+            await asyncio.sleep(0)
+            full.cancel()
+            assert await producer.flush() == 0
+            return len(await asyncio.wait_for(asyncio.gather(*futures), 20))
+
+    assert asyncio.run(run()) == 59
+
+
+def test_a_flush_waits_for_the_records_of_a_flush_that_runs(mock: MockCluster) -> None:
+    """It returned 0 while the timeout of the buffer still handed over records: a commit would leave these out."""
+    mock.create(TOPIC, [1, 2, 3] * 4)
+
+    async def run() -> int:
+        async with AZAwareAIOProducer(config(mock), batch_size=60, buffer_timeout=0) as producer:
+            await producer.produce(TOPIC, b"v", b"the first leaders")
+            await producer.flush()
+            futures = [await producer.produce(TOPIC, b"v", b"%d" % number) for number in range(59)]
+            full = asyncio.ensure_future(producer.produce(TOPIC, b"v", b"full"))
+            await asyncio.sleep(0)
+            assert await producer.flush() == 0
+            delivered = sum(future.done() for future in futures)
+            await full
+            return delivered
+
+    assert asyncio.run(run()) == 59
+
+
+def test_a_callback_of_the_client_may_send_records_and_wait_for_them(mock: MockCluster) -> None:
+    """A thread waits for its coroutine while it polls: a flush that held up other flushes meanwhile never ended."""
+    mock.create(TOPIC, [1, 2, 3] * 4)
+    sent: list[Any] = []
+
+    async def run() -> None:
+        async def send(report: str) -> None:
+            if not sent:  # once: each report takes a thread of the base class until its coroutine ends
+                sent.append(report)
+                await producer.produce("reports", report[:10])
+                await producer.flush(1)
+
+        settings = {**config(mock), "statistics.interval.ms": 100, "stats_cb": send}
+        async with AZAwareAIOProducer(settings, batch_size=1, buffer_timeout=0) as producer:
+            while not sent:
+                await producer.produce(TOPIC, b"v", b"key")
+
+    async def in_time() -> None:
+        await asyncio.wait_for(run(), 60)
+
+    mock.create("reports", [1])
+    asyncio.run(in_time())
+    assert sent
 
 
 def test_a_thread_that_polls_does_not_wait_for_a_loop_that_has_ended(mock: MockCluster) -> None:
