@@ -58,4 +58,7 @@ def _outcome(positions: int, *, apply: bool) -> str:
         return "no position was set back\nstart the agents again"
     if positions:
         return f"{positions} positions are ahead of the rows; --apply sets them back"
-    return "no position is ahead of the rows; --apply is needed only after a RESTORE or rollback, or for the quarantine"
+    return (
+        "no position is ahead of the rows; --apply is needed only after a RESTORE, a CREATE OR REPLACE TABLE or a "
+        "rollback, or for the quarantine"
+    )

@@ -35,6 +35,7 @@ _FEW = 8  # commits; a batch of a quiet table has few of its partitions
 _FOREVER_MS = 253_402_300_799_000  # the end of the year 9999, ms since 1970
 
 _LOG, _RESTORE = "_delta_log", '"RESTORE"'
+_REPLACE = re.compile(r'"operation"\s*:\s*"(?:CREATE OR )?REPLACE TABLE(?: AS SELECT)?"')
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|(\d{10})\.(\d{10})\.parquet)")
 
@@ -76,6 +77,11 @@ class LogEntry:
         found = next((one for one in infos if one.get("operation") == "RESTORE"), None)
         parameters = None if found is None else found.get("operationParameters")
         return parameters if found is None or isinstance(parameters, dict) else {}
+
+    @property
+    def replaces_table(self) -> bool:
+        """Whether this is a CREATE OR REPLACE TABLE: it takes the rows away, and Delta keeps the transactions."""
+        return _REPLACE.search(self.text) is not None
 
     def brought_back(self, find: Callable[[int], int]) -> int | None:
         """Return the version that a RESTORE brought back; None for other operations.
@@ -124,8 +130,9 @@ class TransactionLog:
         self._transactions: dict[str, int] = {}
         self._compacted_elsewhere_ms = 0
         self._restored = -1
+        self._replaced = -1
         self._changed = -1
-        self._set_since_restore: set[str] = set()
+        self._set_since_rows_went: set[str] = set()
         self._lineage = RewriteLineage()
 
     @property
@@ -134,14 +141,19 @@ class TransactionLog:
         return self._restored
 
     @property
+    def replaced(self) -> int:
+        """The version of the newest CREATE OR REPLACE TABLE in the commits read; -1 for none."""
+        return self._replaced
+
+    @property
     def metadata_changed(self) -> int:
         """The version of the newest change of the table's metadata or protocol in the commits read; -1 for none."""
         return self._changed
 
     @property
-    def set_since_restore(self) -> AbstractSet[str]:
-        """The application ids that commits after the newest RESTORE have set."""
-        return self._set_since_restore
+    def set_since_rows_went(self) -> AbstractSet[str]:
+        """The application ids that commits after the newest RESTORE or CREATE OR REPLACE TABLE have set."""
+        return self._set_since_rows_went
 
     @property
     def compacted_elsewhere_ms(self) -> int:
@@ -277,12 +289,16 @@ class TransactionLog:
         self._lineage.note(text)
         if '"metaData"' in text or '"protocol"' in text:
             self._changed = version
-        if self._restored >= 0:
-            self._set_since_restore.update(name for name, _ in _transactions(lines_of(text)))
-        if LogEntry(version, text).restore is not None:
+        if max(self._restored, self._replaced) >= 0:
+            self._set_since_rows_went.update(name for name, _ in _transactions(lines_of(text)))
+        entry = LogEntry(version, text)
+        if entry.restore is not None:
             self._restored = max(self._restored, version)
-            self._set_since_restore = set()
+            self._set_since_rows_went = set()
             self._lineage.forget()
+        elif entry.replaces_table:
+            self._replaced = max(self._replaced, version)
+            self._set_since_rows_went = set()
         if '"OPTIMIZE"' in text:
             self._compacted_elsewhere_ms = max(self._compacted_elsewhere_ms, _compacted_elsewhere(lines_of(text)))
 

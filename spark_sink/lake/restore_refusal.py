@@ -1,4 +1,7 @@
-"""Refuses tables whose positions are ahead of their rows, because a RESTORE keeps positions, until a rewind."""
+"""Refuses tables whose positions may be ahead of their rows, until a rewind.
+
+A RESTORE keeps the positions, and so does a CREATE OR REPLACE TABLE.
+"""
 
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantine_addresses import base_of
@@ -15,21 +18,23 @@ def refuse_restored(uri: str, log: TransactionLog, group: str) -> None:
         group: the consumer group.
 
     Raises:
-        TableError: a RESTORE left positions that the group had before it.
+        TableError: a RESTORE or a CREATE OR REPLACE TABLE left positions that the group had before it.
     """
-    found, at = log.transactions, log.restored
+    base, found = base_of(uri), log.transactions
+    replaced = log.replaced if base is None else -1  # a rewind puts back what a RESTORE of a quarantine took, only
+    at = max(log.restored, replaced)
     if at <= found.get(rewound(group), -1):
         return
-    if all(beginning(group, key) in log.set_since_restore for key in parse_positions(found, group)):
+    if all(beginning(group, key) in log.set_since_rows_went for key in parse_positions(found, group)):
         return
-    base = base_of(uri)
     if base is not None:
         raise TableError(
             f"{uri}: version {at} is a RESTORE of a quarantine, which took bad records back; nothing was "
             f"written. `azimuth rewind {base} --apply` puts them back"
         )
+    what = "RESTORE, which takes rows back" if at > replaced else "CREATE OR REPLACE TABLE, which takes rows away"
     raise TableError(
-        f"{uri}: version {at} is a RESTORE, which takes rows back and leaves the positions; nothing was "
+        f"{uri}: version {at} is a {what} and leaves the positions; nothing was "
         f"written, because the offsets between would be lost. `azimuth rewind {uri} --apply` "
         "sets the positions to what the rows hold"
     )

@@ -22,7 +22,7 @@ def set_numbers(
     log: TransactionLog,
     changed: Mapping[TopicPartition, int] | None = None,
 ) -> None:
-    """Set positions and the mark in one commit; nothing if neither a position nor a RESTORE asks for it.
+    """Set positions and the mark in one commit; nothing if no position, RESTORE or CREATE OR REPLACE TABLE asks for it.
 
     Args:
         handle: of the table, at the version that was read.
@@ -34,7 +34,7 @@ def set_numbers(
     Raises:
         CommitFailedError: another writer committed since the version that was read.
     """
-    if not numbers and log.restored <= log.transactions.get(rewound(group), -1):
+    if not numbers and max(log.restored, log.replaced) <= log.transactions.get(rewound(group), -1):
         return
     note = {**NOTE, CHANGED: [[*key, at] for key, at in sorted((changed or {}).items())]}
     commit_positions(handle, {**numbers, rewound(group): handle.version()}, note)

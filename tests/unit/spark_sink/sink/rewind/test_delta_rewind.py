@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema, write_deltalake
 from typer.testing import CliRunner
 
 from spark_sink import positions
 from spark_sink.cli._app import app
 from spark_sink.cli.rewind import register
 from spark_sink.errors import TableError
-from spark_sink.formats.bad_values_quarantined import COLUMN
+from spark_sink.formats.bad_values_quarantined import COLUMN, good_schema
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema
@@ -78,6 +79,57 @@ def test_a_restored_table_is_refused_and_goes_on_after_a_rewind(
     for begin in (20, 30, 40):
         _commit(path, begin)
     assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == sorted([*range(50)] * 2)
+    assert verify(path).ok
+
+
+@pytest.mark.parametrize("left", [0, 10], ids=["no row is left", "the first rows are left"])
+@pytest.mark.parametrize("checkpoint", [True, False], ids=["checkpoint after it", "no checkpoint"])
+def test_a_replaced_table_is_refused_and_goes_on_after_a_rewind(tmp_path: Path, left: int, *, checkpoint: bool) -> None:
+    """CREATE OR REPLACE TABLE keeps the positions, too: a process that started later went on behind the lost rows."""
+    path = str(tmp_path / "table")
+    kept = _tables(path)
+    for begin in (0, 10):
+        _commit(path, begin, kept)
+    handle = DeltaTable(path)
+    rows = handle.to_pyarrow_table().filter(pc.field("offset") < left)
+    DeltaTable.create(path, handle.schema(), mode="overwrite")
+    write_deltalake(path, rows, mode="append")
+    if checkpoint:
+        DeltaTable(path).create_checkpoint()
+    with pytest.raises(TableError, match="recreated while the query ran"):
+        _commit(path, 20, kept)
+    with pytest.raises(TableError, match=rf"version 3 is a CREATE OR REPLACE TABLE, .*`azimuth rewind {path} --apply`"):
+        _commit(path, 20)
+    rewind(path, apply=True)
+    assert positions(path, "g") == {("t", 0): left, ("t", 1): left}
+    for begin in range(left, 30, 10):
+        _commit(path, begin)
+    assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
+    assert verify(path).ok
+
+
+def test_a_replaced_table_whose_rows_are_all_there_needs_a_rewind_once(tmp_path: Path) -> None:
+    """The rewind changes no position, and its mark is what the agents look for."""
+    path = str(tmp_path / "table")
+    _commit(path, 0)
+    handle = DeltaTable(path)
+    rows = handle.to_pyarrow_table()
+    DeltaTable.create(path, handle.schema(), mode="overwrite")
+    write_deltalake(path, rows, mode="append")
+    with pytest.raises(TableError, match="version 2 is a CREATE OR REPLACE TABLE"):
+        _commit(path, 10)
+    assert rewind(path, apply=True) == []
+    _commit(path, 10)
+    assert verify(path).ok
+
+
+def test_a_table_that_was_replaced_before_its_first_record_is_written(tmp_path: Path) -> None:
+    """A program may create the table so; the group has no position that could be ahead of the rows."""
+    path = str(tmp_path / "table")
+    DeltaTable.create(path, Schema.from_arrow(good_schema(normal_schema(SCHEMA))), mode="overwrite")
+    DeltaTable.create(path, DeltaTable(path).schema(), mode="overwrite")
+    for begin in (0, 10):
+        _commit(path, begin)
     assert verify(path).ok
 
 
