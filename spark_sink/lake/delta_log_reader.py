@@ -81,7 +81,7 @@ class LogEntry:
     @property
     def replaces_table(self) -> bool:
         """Whether this is a CREATE OR REPLACE TABLE: it takes the rows away, and Delta keeps the transactions."""
-        return _REPLACE.search(self.text) is not None
+        return "REPLACE TABLE" in self.text and _REPLACE.search(self.text) is not None
 
     def brought_back(self, find: Callable[[int], int]) -> int | None:
         """Return the version that a RESTORE brought back; None for other operations.
