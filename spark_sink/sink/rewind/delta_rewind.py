@@ -106,7 +106,7 @@ def rewind(
             tell(sentence)
     except (DeltaError, OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         raise TableError(
-            f"{uri}: the positions were not set: {plain(error)}. Stop the agents, and run the command again"
+            f"{uri}: the positions were not set: {plain(error).rstrip('.')}. Stop the agents, and run the command again"
         ) from error
     return found
 
