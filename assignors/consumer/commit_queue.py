@@ -60,6 +60,7 @@ class _Request:
     member: Committer
     offsets: Offsets
     without_offset: Offsets = field(default_factory=dict)
+    progress: bool = False
     answer: Answer[None] = field(default_factory=Answer)
     report: Once = field(default_factory=Once)
 
@@ -71,6 +72,7 @@ class CommitQueue:
     * An older call never overwrites the offsets of a newer one.
     * At most one request is in flight. Calls during that time are merged into the next one, with the newest call's
       offset for each partition: any number of commits is answered after two round trips.
+    * Progress that is committed already is answered without a request, as long as the member owns the partitions.
     * If a call names a partition of another member, only that call fails; the calls merged with it are sent without it.
     * `wait_until_answered` is called before a revocation is acknowledged, so no commit follows the revocation.
     * It knows the group's offsets as far as it has committed them, or asked for them when the partition began.
@@ -102,25 +104,33 @@ class CommitQueue:
         self._accepted: dict[TopicPartition, Offset] = {}
         self._of_group: dict[TopicPartition, Offset] = {}  # kept as in librdkafka when another member owns a partition
 
-    def commit(self, member: Committer, offsets: Offsets) -> None:
+    def commit(self, member: Committer, offsets: Offsets, *, progress: bool = False) -> None:
         """Commit, and wait for the answer.
+
+        Args:
+            member: of the group.
+            offsets: to commit.
+            progress: whether these are the program's progress, not offsets that it names.
 
         Raises:
             ConsumerError: the offsets were not committed.
         """
-        request = _Request(member, offsets)
+        request = _Request(member, offsets, progress=progress)
         self._thread.put(self._send_unsent, (self._unsent.put, request))
         request.answer.result()
 
-    def commit_later(self, member: Committer, offsets: Offsets, without_offset: Offsets | None = None) -> None:
+    def commit_later(
+        self, member: Committer, offsets: Offsets, without_offset: Offsets | None = None, *, progress: bool = False
+    ) -> None:
         """Commit without waiting for the answer.
 
         Args:
             member: of the group.
             offsets: may be empty; `on_commit` is then called with librdkafka's error for that.
             without_offset: partitions that the call names without an offset to commit; `on_commit` gets them, too.
+            progress: as in `commit`.
         """
-        request = _Request(member, offsets, without_offset or {})
+        request = _Request(member, offsets, without_offset or {}, progress)
         self._thread.put(self._send_unsent, (self._unreported.append, request), (self._unsent.put, request))
 
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
@@ -228,10 +238,12 @@ class CommitQueue:
     def _send_merged(self, requests: Sequence[_Request]) -> None:
         merged: dict[TopicPartition, Offset] = {}
         for one in requests:
-            merged.update(one.offsets)
+            done = self._done(one)
+            merged.update({key: at for key, at in one.offsets.items() if key in merged or key not in done})
         error: BaseException | None = None
         try:
-            requests[0].member.commit(merged, self._timeout_s())
+            if merged:
+                requests[0].member.commit(merged, self._timeout_s())
         except NotOwnedError as refused:
             if len(requests) > 1:
                 self._send_apart(requests)
@@ -251,6 +263,16 @@ class CommitQueue:
                 one.answer.give(None)
             else:
                 one.answer.fail(error)
+
+    def _done(self, request: _Request) -> Collection[TopicPartition]:
+        """The partitions of a request that need no commit.
+
+        A second commit would harm: if the topic was deleted and recreated, the group would get an offset of the deleted
+        topic, and a restarted program would begin there and skip the records before it.
+        """
+        if not request.progress or not request.offsets.keys() <= request.member.ownership().partitions:
+            return ()
+        return request.offsets.keys() - self.uncommitted(request.offsets).keys()
 
     def _send_apart(self, requests: Sequence[_Request]) -> None:
         """Merge the calls whose partitions are all owned; refuse the other calls without a request."""

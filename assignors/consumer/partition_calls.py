@@ -45,18 +45,18 @@ class PartitionCalls:
         with parts.gate.turn():
             given = None if offsets is None else checked(offsets)
             wanted = parts.progress.to_commit(message, given)
-            if message is None and given is None:
+            if progress := message is None and given is None:
                 wanted = parts.commits.ahead(wanted)
             without_offset = _without_offset(parts, given, wanted) if message is None else {}
             member = parts.membership.member
             if member is None or parts.membership.by_hand:  # any client may commit while the group is empty
-                return _commit_outside(parts, wanted, without_offset, asynchronous=asynchronous)
+                return _commit_outside(parts, wanted, without_offset, asynchronous=asynchronous, progress=progress)
             if asynchronous:
-                parts.commits.commit_later(member, wanted, without_offset)
+                parts.commits.commit_later(member, wanted, without_offset, progress=progress)
         if asynchronous:
             return None
         if wanted:
-            parts.commits.commit(member, wanted)
+            parts.commits.commit(member, wanted, progress=progress)
             return kafka_partitions({**wanted, **without_offset})
         parts.membership.raise_final()  # its partitions are lost, so nothing of them would be committed
         return []
@@ -204,6 +204,7 @@ def _commit_outside(
     without_offset: Mapping[TopicPartition, Offset],
     *,
     asynchronous: bool,
+    progress: bool,
 ) -> list[KafkaPartition] | None:
     client: Any = parts.fetching.client
     rest = kafka_partitions(without_offset)
@@ -213,6 +214,8 @@ def _commit_outside(
         return None
     if not offsets:
         return []
-    committed = client.commit(offsets=kafka_partitions(offsets), asynchronous=False)
+    left = parts.commits.uncommitted(offsets) if progress else offsets
+    done = kafka_partitions({key: at for key, at in offsets.items() if key not in left})
+    committed = client.commit(offsets=kafka_partitions(left), asynchronous=False) if left else []
     parts.commits.note(offsets)
-    return sorted([*committed, *rest], key=key_of)
+    return sorted([*committed, *done, *rest], key=key_of)

@@ -187,3 +187,27 @@ def test_a_static_member_reads_its_second_subscription(topics: Topics, name: str
         wait_until(lambda: (one.poll(0.05), joined)[1], 60)
         one.subscribe([name, other])
         wait_until(lambda: (one.poll(0.05), {p.topic for p in one.assignment()} == {name, other})[1], 15)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer", "by hand"])
+def test_the_offset_of_a_deleted_topic_is_not_committed_again(topics: Topics, name: str, protocol: str) -> None:
+    """A restarted program would begin at it once the recreated topic is that long, and skip the records before."""
+    keys = [(name, n) for n in range(3)]
+    config, broker_assigns = topics.consumer_config(), protocol == "consumer"
+    if broker_assigns:
+        classic_only = {"heartbeat.interval.ms", "session.timeout.ms"}
+        config = {key: value for key, value in config.items() if key not in classic_only} | {"group.protocol": protocol}
+    with GroupConsumer(config, assignors=None if broker_assigns else [HRWAssignor(agent="a")]) as one:
+        if protocol == "by hand":
+            one.assign([TopicPartition(*key, 0) for key in keys])
+        else:
+            one.subscribe([name])
+        read(one, 3 * RECORDS)
+        one.commit(asynchronous=False)
+        assert topics.committed(keys) == dict.fromkeys(keys, RECORDS)
+        topics.delete(name)
+        wait_until(lambda: not topics.committed(keys))
+        wait_until(lambda: name not in topics.admin.list_topics(timeout=10).topics)
+        topics.make("t", replication=3)
+        assert one.commit(asynchronous=False) == [TopicPartition(*key, RECORDS) for key in keys]
+        assert topics.committed(keys) == {}

@@ -135,6 +135,47 @@ def test_only_an_answered_commit_need_not_be_repeated() -> None:
     commits.close()
 
 
+def test_progress_that_is_committed_is_not_sent_again() -> None:
+    """After a topic is recreated the group has no offset: the old one would make a restarted program skip records."""
+    reports: list[tuple[object, Offsets]] = []
+    member, commits = Coordinator(), queue(reports)
+    member.go.set()
+    commits.commit(member, OFFSETS, progress=True)
+    commits.commit(member, OFFSETS, progress=True)
+    commits.commit_later(member, OFFSETS, progress=True)
+    assert member.requests == [OFFSETS], "the second and the third call have nothing to commit"
+    commits.commit(member, {**OFFSETS, ("t", 1): 5}, progress=True)
+    commits.commit(member, OFFSETS)
+    assert member.requests[1:] == [{("t", 1): 5}, OFFSETS], "offsets that the program names are always sent"
+    commits.report()
+    assert reports == [(None, OFFSETS)], "a call without a request is answered, too"
+    commits.close()
+
+
+def test_progress_is_sent_after_older_offsets_in_the_same_request() -> None:
+    """A program that goes back by name and then commits its progress keeps the progress."""
+    member, commits = Coordinator(), queue([])
+    commits.commit_later(member, {("t", 0): 5}, progress=True)
+    assert member.reached.wait(10)
+    commits.commit_later(member, {("t", 0): 2})
+    commits.commit_later(member, {("t", 0): 5}, progress=True)
+    member.go.set()
+    commits.wait_until_answered()
+    assert member.requests[-1] == {("t", 0): 5}
+    commits.close()
+
+
+def test_committed_progress_of_a_member_that_owns_nothing_is_refused() -> None:
+    """The group continued without this member: the program must see that, although nothing is left to commit."""
+    lost = NotOwnedError("lost")
+    member, commits = Coordinator(lambda offsets: lost if ("u", 0) in offsets else None), queue()
+    member.go.set()
+    commits.note({("u", 0): 1})
+    with pytest.raises(NotOwnedError):
+        commits.commit(member, {("u", 0): 1}, progress=True)
+    commits.close()
+
+
 def test_after_a_commit_of_unknown_result_an_older_offset_is_committed_again() -> None:
     """The coordinator stored it and its answer was lost; then the program sought back, and would lose the records."""
     answers: list[Exception | None] = [None, MembershipError("no answer")]
