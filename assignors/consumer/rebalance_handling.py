@@ -98,6 +98,7 @@ class Membership:
         )
         self.member: Member | None = None
         self._leaving: Leaving | None = None
+        self._reported_end = ""
         self.closed = False
         self.handled = Handled(0, 0.0)
 
@@ -212,7 +213,10 @@ class Membership:
             self._rebalance(member)
         call_apart(member.close)
         self.raise_final()
-        log.warning("the membership ended with %r: joining again", member.failed)
+        # While another member has its group.instance.id, each new member ends in the same way after a second.
+        level = logging.DEBUG if repr(member.failed) == self._reported_end else logging.WARNING
+        self._reported_end = repr(member.failed)
+        log.log(level, "the membership ended with %r: joining again", member.failed)
         self._abandon_changes()
         self.join(self.subscription)
 
@@ -321,6 +325,7 @@ class Membership:
         in_time, once = change.begin(), Once()
         if change.kind is Kind.ASSIGNED:
             self._topic_errors.accepted()
+            self._reported_end = ""
             tell = partial(self._tell, change, change.kind, once)
             return self.partitions.begin(member, change.partitions, tell)
         kind = change.kind if in_time else Kind.LOST

@@ -1,5 +1,6 @@
 """A group that refuses its member: both consumers report the broker's error, and go on when it is lifted."""
 
+import logging
 import threading
 import time
 from functools import partial
@@ -244,7 +245,9 @@ def test_a_refused_member_hears_once_asks_seldom_and_closes_at_once(cluster: Moc
     assert heard == 1
 
 
-def test_a_member_whose_instance_id_is_taken_says_so_once_and_joins_when_it_is_free(cluster: MockCluster) -> None:
+def test_a_member_whose_instance_id_is_taken_says_so_once_and_joins_when_it_is_free(
+    cluster: MockCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     """The bare client's member ends for ever. Here a program that was restarted waits for its former session's end."""
     cluster.fail(HEARTBEAT_OF_BROKER, KafkaError.UNRELEASED_INSTANCE_ID)
     bench = Bench(cluster, GroupConsumer, "consumer")
@@ -270,6 +273,8 @@ def test_a_member_whose_instance_id_is_taken_says_so_once_and_joins_when_it_is_f
         cluster.fail(HEARTBEAT_OF_BROKER, 0)
         bench.close()
     assert errors == ["UNRELEASED_INSTANCE_ID"]
+    ended = [one for one in caplog.records if "joining again" in one.getMessage() and one.levelno >= logging.WARNING]
+    assert len(ended) == 1
 
 
 def test_a_commit_after_the_groups_last_refusal_raises_it(cluster: MockCluster) -> None:
