@@ -61,11 +61,6 @@ class _PlacedAgain:
         self._watcher = watcher
         self._deliveries = deliveries
         self._queued = queued
-        self.flush = client.flush
-
-    def poll(self, timeout: float) -> int:  # noqa: ARG002 - the client's
-        """Leave it to `BufferInTurn`, which polls after all batches of a flush."""
-        return 0
 
     def produce_batch(self, topic: str, messages: Messages, partition: int = -1) -> int:
         """Send messages of one partition, as the client."""
@@ -134,8 +129,13 @@ class AZAwareAIOProducer(AIOProducer):
             super().__init__(final, **others)
         queued = _counting(parts.topics_in_use) if parts.counts_queued else _ignore
         placing = _PlacedAgain(self._producer, parts.watcher, deliveries, queued)
-        self._kafka_executor._producer = placing  # type: ignore[assignment]  # noqa: SLF001 - the only way to a batch
-        parts.buffer = BufferInTurn(self._batch_processor.flush_buffer, partial(_poll, self.executor, self._producer))
+        parts.buffer = BufferInTurn(
+            self._batch_processor,
+            self._producer,
+            self.executor,
+            send=placing.produce_batch,
+            refuse=self._kafka_executor._handle_partial_failures,  # noqa: SLF001 - the base class's way to end futures
+        )
         self._batch_processor.flush_buffer = parts.buffer.flush  # type: ignore[method-assign]  # all flushes call it
         parts.watcher.start_for_reports()
         refuse_after_fork(self)
@@ -200,19 +200,21 @@ class AZAwareAIOProducer(AIOProducer):
         given = args[0] if args else kwargs.pop("timeout", None)
         if not isinstance(given, int | float) or given < 0:
             await self._kafka_azimuth.hand_over()
-            await self._kafka_azimuth.buffer.wait()
+            await self._kafka_azimuth.buffer.flush_all()
             return await super().flush(*(args or (() if given is None else (given,))), **kwargs)
         until = monotonic() + given
         with suppress(TimeoutError):
             async with asyncio.timeout(given):
                 await self._kafka_azimuth.hand_over()
-        await self._kafka_azimuth.buffer.wait()  # not for long: the client only queues
+        await self._kafka_azimuth.buffer.flush_all()  # not for long: the client only queues
         left = await super().flush(max(0.0, until - monotonic()), *args[1:], **kwargs)
         return left + self._kafka_azimuth.waiting_calls()
 
     async def purge(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base class types it
         """Remove records from the queues, as the base class does; also those that wait for a topic's leaders."""
         await self._kafka_azimuth.hand_over()
+        self._batch_processor.cancel_pending_futures()  # at once: a flush of another task could take them
+        self._batch_processor.clear_buffer()
         await self._kafka_azimuth.buffer.wait()
         return await super().purge(*args, **kwargs)
 
@@ -221,10 +223,6 @@ class AZAwareAIOProducer(AIOProducer):
         await self._kafka_azimuth.hand_over()
         await asyncio.to_thread(self._kafka_azimuth.watcher.close)
         await super().close()
-
-
-async def _poll(executor: Executor, client: Producer) -> None:
-    await asyncio.get_running_loop().run_in_executor(executor, client.poll, 0)
 
 
 def _counting(topics_in_use: TopicsInUse) -> _Queued:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -311,6 +312,80 @@ def test_a_flush_waits_for_the_records_of_a_flush_that_runs(mock: MockCluster) -
             return delivered
 
     assert asyncio.run(run()) == 59
+
+
+def test_a_flush_is_one_call_of_the_executor(mock: MockCluster) -> None:
+    """One for each partition, and one to poll, took half of the bare client's rate with 12 partitions."""
+    mock.create(TOPIC, [1, 2, 3] * 4)
+    calls = []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, /, *args: Any, **kwargs: Any) -> Any:
+            calls.append(args)
+            return super().submit(*args, **kwargs)
+
+    async def run() -> set[int]:
+        own = AZAwareAIOProducer(config(mock), executor=Counting(4), batch_size=60, buffer_timeout=0)
+        async with own as producer:
+            await producer.produce(TOPIC, b"v", b"the first leaders")
+            await producer.flush()
+            calls.clear()
+            futures = [await producer.produce(TOPIC, b"v", b"%d" % number) for number in range(60)]
+            handed_over = len(calls)
+            await producer.flush()
+            assert handed_over == 1
+            return {message.partition() for message in await asyncio.gather(*futures)}
+
+    assert len(asyncio.run(run())) > 6
+
+
+def test_a_call_that_is_cancelled_before_its_thread_begins_loses_no_record(mock: MockCluster) -> None:
+    """The executor then drops the call, and nothing would send the records that it had taken from the buffer."""
+    mock.create(TOPIC, [1, 2, 3] * 4)
+    executor = ThreadPoolExecutor(1)
+    busy = threading.Event()
+
+    async def run() -> int:
+        async with AZAwareAIOProducer(config(mock), executor=executor, batch_size=60, buffer_timeout=0) as producer:
+            await producer.produce(TOPIC, b"v", b"the first leaders")
+            await producer.flush()
+            futures = [await producer.produce(TOPIC, b"v", b"%d" % number) for number in range(59)]
+            executor.submit(busy.wait)
+            full = asyncio.ensure_future(producer.produce(TOPIC, b"v", b"full"))
+            await asyncio.sleep(0)
+            full.cancel()
+            await asyncio.wait([full])
+            busy.set()
+            assert await producer.flush() == 0
+            return len(await asyncio.wait_for(asyncio.gather(*futures), 20))
+
+    try:
+        assert asyncio.run(run()) == 59
+    finally:
+        busy.set()
+
+
+def test_a_batch_that_cannot_be_sent_sends_no_other_one_twice(mock: MockCluster) -> None:
+    """The base class puts all batches of a flush back, also those that it has sent, and sends them in each flush."""
+    mock.create(TOPIC, [1, 2, 3] * 4)
+
+    async def run() -> tuple[BaseException | None, list[int]]:
+        async with AZAwareAIOProducer(config(mock), buffer_timeout=0) as producer:
+            sent = [await producer.produce(TOPIC, b"v", b"%d" % number) for number in range(30)]
+            refused = await producer.produce("no\0name", b"v")
+            with pytest.raises(ValueError, match="null"):
+                await producer.flush()
+            sent += [await producer.produce(TOPIC, b"v", b"%d" % number) for number in range(30)]
+            assert await producer.flush() == 0
+            found = await asyncio.wait_for(asyncio.gather(*sent), 20)
+            last: dict[int, int] = {}
+            for message in found:
+                last[message.partition()] = message.offset()
+            return refused.exception(), [sum(last.values()) + len(last), len(found)]
+
+    error, (stored, sent) = asyncio.run(run())
+    assert isinstance(error, ValueError)
+    assert stored == sent
 
 
 def test_a_callback_of_the_client_may_send_records_and_wait_for_them(mock: MockCluster) -> None:
