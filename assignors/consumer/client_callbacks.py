@@ -10,8 +10,13 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
+from confluent_kafka import KafkaError
+from confluent_kafka import TopicPartition as KafkaPartition
+
 from assignors.consumer.interruptions import Once, at_once
 from assignors.consumer.one_process import OneProcess
+
+OnAnswer = Callable[[KafkaError | None, list[KafkaPartition]], object]
 
 _ARGUMENTS: Final = {"error_cb": 1, "stats_cb": 1, "throttle_cb": 1, "on_commit": 2}
 _OF_LOG: Final = 5
@@ -97,11 +102,13 @@ class ClientCallbacks:
         came: what the client has noted: for each event the program's function and the number of its arguments, then
             these arguments.
         listens: whether the configuration has such functions.
+        on_answer: called with the answer to each asynchronous commit of the client, before the program's `on_commit`.
     """
 
     def __init__(self) -> None:
         self.came: list[Any] = []
         self.listens = False
+        self.on_answer: OnAnswer = lambda *_: None
         self._taken: deque[Any] = deque()
         self._due: deque[tuple[Once, Callable[..., object], tuple[object, ...]]] = deque()
         self._caught: list[BaseException] = []
@@ -119,7 +126,15 @@ class ClientCallbacks:
         if (logger := config.get("logger")) is not None:
             noting["logger"] = SimpleNamespace(log=self._note(logger.log, _OF_LOG))
         self.listens = bool(noting)
+        on_commit = config.get("on_commit")
+        if on_commit is None or callable(on_commit):
+            noting["on_commit"] = self._note(partial(self._commit_answered, on_commit), _ARGUMENTS["on_commit"])
         return {**config, **noting}
+
+    def _commit_answered(self, on_commit: OnAnswer | None, error: KafkaError | None, of: list[KafkaPartition]) -> None:
+        self.on_answer(error, of)
+        if on_commit is not None:
+            on_commit(error, of)
 
     def _note(self, function: Callable[..., object], count: int) -> Callable[..., object]:
         """Return a function in C that adds the event and its arguments to `came`: `min` passes each to its key."""

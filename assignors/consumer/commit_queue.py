@@ -3,7 +3,7 @@
 import itertools
 import queue
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -102,6 +102,7 @@ class CommitQueue:
         self._unreported: deque[_Request] = deque()
         self._committed: dict[TopicPartition, Offset] = {}
         self._accepted: dict[TopicPartition, Offset] = {}
+        self._sent_outside: Counter[TopicPartition] = Counter()
         self._of_group: dict[TopicPartition, Offset] = {}  # kept as in librdkafka when another member owns a partition
 
     def commit(self, member: Committer, offsets: Offsets, *, progress: bool = False) -> None:
@@ -146,11 +147,25 @@ class CommitQueue:
         known = self._of_group
         return {key: at for key, at in offsets.items() if key not in known or not _is_behind(at, known[key])}
 
-    def note(self, offsets: Offsets, *, answered: bool = True) -> None:
-        """Record what another client has committed for this consumer; without an answer it may have been refused."""
-        if answered:
-            self._committed.update(offsets)
+    def note(self, offsets: Offsets) -> None:
+        """Record what another client has committed for this consumer."""
+        self._committed.update(offsets)
         self._of_group.update(offsets)
+
+    def note_sent(self, offsets: Offsets) -> None:
+        """Record what another client sends for this consumer; it may be refused."""
+        self._sent_outside.update(offsets.keys())
+        for key in offsets:
+            self._committed.pop(key, None)
+        self._of_group.update(offsets)
+
+    def note_answer(self, offsets: Offsets, refused: Collection[TopicPartition]) -> None:
+        """Record the answer to the oldest of these requests; that to the newest one is what the group has."""
+        for key, at in offsets.items():
+            if self._sent_outside[key] > 0:  # else a synchronous call, which is noted where it was made
+                self._sent_outside[key] -= 1
+                if key not in refused and not self._sent_outside[key]:
+                    self._committed[key] = at
 
     def begin(self, partitions: Collection[TopicPartition], offsets: Offsets) -> None:
         """Record the offsets that the group has of partitions that begin; empty if they are not known."""

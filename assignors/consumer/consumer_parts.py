@@ -5,9 +5,11 @@ import operator
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
+from confluent_kafka import TopicPartition as KafkaPartition
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 
 from assignors.consumer import split_configuration
@@ -15,7 +17,7 @@ from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.chosen_assignors import assignors_with_rack
 from assignors.consumer.client_callbacks import OwnedCallbacks
 from assignors.consumer.commit_queue import CommitQueue, CommitTimeout
-from assignors.consumer.consumed_offsets import Progress, kafka_partitions
+from assignors.consumer.consumed_offsets import Progress, kafka_partitions, key_of, offset_of
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.consumer.dropped_or_forked import leave_when_dropped, lifetime, refuse_after_fork
 from assignors.consumer.error_messages import TopicErrors
@@ -90,6 +92,7 @@ class ConsumerParts:
         self.progress = Progress(self.fetching, auto_store=self.config.auto_store)
         self._commit_timeout = CommitTimeout()
         self.commits = CommitQueue(self.config.on_commit, self._commit_timeout, self.ahead.interrupt, kafka_partitions)
+        self.fetching.callbacks.on_answer = partial(_note_answer, self.commits)
         chosen = assignors_with_rack(assignors, self.config.member.get("client_rack"))
         eager = any(RebalanceProtocol.EAGER in one.supported_protocols() for one in chosen)
         self.is_eager = eager and self.config.broker_assigned is None
@@ -143,10 +146,13 @@ class ConsumerParts:
         """Return the time at which a call ends.
 
         Raises:
-            ConsumerError: it has no limit, and there is no subscription: it would wait forever.
+            ConsumerError: the timeout is not a number. Or it has no limit, and there is no subscription: the call would
+                wait forever.
         """
         if timeout >= 0:
             return now + float(timeout)  # of a Decimal, too
+        if not timeout < 0:
+            raise ArgumentError(f"{call}: timeout={timeout!r}, need a number of seconds")
         self.check_usable()
         if self.membership.member is None:
             raise ConsumerError(f"{call} without a timeout would wait forever: call subscribe() first")
@@ -203,3 +209,9 @@ class ConsumerParts:
                     ]
                 )
             self.closing.finish()
+
+
+def _note_answer(commits: CommitQueue, error: KafkaError | None, partitions: list[KafkaPartition]) -> None:
+    """Record an answer that librdkafka passes to `on_commit`; partitions without an offset were not sent."""
+    refused = {key_of(one) for one in partitions if error is not None or one.error is not None}
+    commits.note_answer({key_of(one): offset_of(one) for one in partitions if one.offset >= 0}, refused)

@@ -61,15 +61,19 @@ class ManualAssignment:
             del self._sent[key]
         self._owned = Ownership(version=self._owned.version + 1, partitions=self._fetching.partitions)
 
-    def commit_later(self, offsets: Mapping[TopicPartition, Offset]) -> None:
+    def commit_later(self, offsets: Mapping[TopicPartition, Offset]) -> dict[TopicPartition, Offset]:
         """Commit those that have changed since the last call, in this thread, without waiting for the answer.
 
         Another thread would wait for the end of the program's calls of `poll`.
+
+        Returns:
+            Those that have changed.
         """
         if changed := {key: at for key, at in offsets.items() if self._sent.get(key) != at}:
             client: Any = self._fetching.client
             client.commit(offsets=kafka_partitions(changed), asynchronous=True)
             self._sent |= changed
+        return changed
 
     def commit(self, offsets: Mapping[TopicPartition, Offset], timeout_s: float) -> None:  # noqa: ARG002 -- librdkafka has its own
         """Commit, and wait for the answer.

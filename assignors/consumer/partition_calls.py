@@ -208,13 +208,14 @@ def _commit_outside(
 ) -> list[KafkaPartition] | None:
     client: Any = parts.fetching.client
     rest = kafka_partitions(without_offset)
+    left = parts.commits.uncommitted(offsets) if progress else offsets
     if asynchronous:
-        client.commit(offsets=[*kafka_partitions(offsets), *rest], asynchronous=True)
-        parts.commits.note(offsets, answered=False)
+        unsent = [KafkaPartition(*key, OFFSET_INVALID) for key in sorted(offsets.keys() - left.keys())]
+        client.commit(offsets=[*kafka_partitions(left), *unsent, *rest], asynchronous=True)
+        parts.commits.note_sent(left)
         return None
     if not offsets:
         return []
-    left = parts.commits.uncommitted(offsets) if progress else offsets
     done = kafka_partitions({key: at for key, at in offsets.items() if key not in left})
     committed = client.commit(offsets=kafka_partitions(left), asynchronous=False) if left else []
     parts.commits.note(offsets)

@@ -243,8 +243,7 @@ class Membership:
         if not changed:
             return
         if isinstance(member, ManualAssignment):
-            member.commit_later(changed)
-            self._commits.note(changed, answered=False)
+            self._commits.note_sent(member.commit_later(changed))
         elif member is not None:
             self._commits.commit_later(member, changed)
 

@@ -189,25 +189,38 @@ def test_a_static_member_reads_its_second_subscription(topics: Topics, name: str
         wait_until(lambda: (one.poll(0.05), {p.topic for p in one.assignment()} == {name, other})[1], 15)
 
 
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["synchronous", "asynchronous"])
 @pytest.mark.parametrize("protocol", ["classic", "consumer", "by hand"])
-def test_the_offset_of_a_deleted_topic_is_not_committed_again(topics: Topics, name: str, protocol: str) -> None:
+def test_the_offset_of_a_deleted_topic_is_not_committed_again(
+    topics: Topics, name: str, protocol: str, *, asynchronous: bool
+) -> None:
     """A restarted program would begin at it once the recreated topic is that long, and skip the records before."""
     keys = [(name, n) for n in range(3)]
     config, broker_assigns = topics.consumer_config(), protocol == "consumer"
     if broker_assigns:
         classic_only = {"heartbeat.interval.ms", "session.timeout.ms"}
         config = {key: value for key, value in config.items() if key not in classic_only} | {"group.protocol": protocol}
+    answers: list[KafkaError | None] = []
+    config["on_commit"] = lambda error, _: answers.append(error)
+
+    def commit(one: GroupConsumer) -> list[TopicPartition] | None:
+        before = len(answers)
+        committed = one.commit(asynchronous=asynchronous)
+        if asynchronous:
+            wait_until(lambda: (one.poll(0.05), len(answers) > before)[1])
+        return committed
+
     with GroupConsumer(config, assignors=None if broker_assigns else [HRWAssignor(agent="a")]) as one:
         if protocol == "by hand":
             one.assign([TopicPartition(*key, 0) for key in keys])
         else:
             one.subscribe([name])
         read(one, 3 * RECORDS)
-        one.commit(asynchronous=False)
+        commit(one)
         assert topics.committed(keys) == dict.fromkeys(keys, RECORDS)
         topics.delete(name)
         wait_until(lambda: not topics.committed(keys))
         wait_until(lambda: name not in topics.admin.list_topics(timeout=10).topics)
         topics.make("t", replication=3)
-        assert one.commit(asynchronous=False) == [TopicPartition(*key, RECORDS) for key in keys]
+        assert commit(one) == (None if asynchronous else [TopicPartition(*key, RECORDS) for key in keys])
         assert topics.committed(keys) == {}

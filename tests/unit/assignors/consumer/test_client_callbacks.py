@@ -105,8 +105,19 @@ def test_many_events_are_taken_without_moving_the_others() -> None:
 
 def test_what_is_no_function_is_left_to_librdkafka() -> None:
     """It refuses such a value with an error of its own."""
-    config = {"stats_cb": 5, "error_cb": None, "client.id": "c"}
+    config = {"stats_cb": 5, "error_cb": None, "on_commit": 5, "client.id": "c"}
     assert ClientCallbacks().listening(config) == config
+
+
+def test_answers_to_commits_are_noted_for_a_program_without_on_commit_too() -> None:
+    """The consumer needs them to know what the group has; the program has no function that must be called in time."""
+    callbacks, answers = ClientCallbacks(), []
+    callbacks.on_answer = lambda error, partitions: answers.append((error, partitions))
+    note: Any = callbacks.listening({})["on_commit"]
+    note(None, [])
+    callbacks.call()
+    assert answers == [(None, [])]
+    assert not callbacks.listens
 
 
 class _SignalFirst:

@@ -176,6 +176,27 @@ def test_committed_progress_of_a_member_that_owns_nothing_is_refused() -> None:
     commits.close()
 
 
+def test_what_another_client_commits_is_known_by_the_answer_to_its_newest_request() -> None:
+    """An older answer says nothing of the group's offset, and a refused request leaves it as it was."""
+    commits, key = queue(), ("t", 0)
+    commits.note_sent({key: 5})
+    assert commits.uncommitted({key: 5}) == {key: 5}, "it may be refused"
+    commits.note_sent({key: 2})
+    commits.note_answer({key: 5}, ())
+    assert commits.uncommitted({key: 5}) == {key: 5}, "the second request is on its way"
+    commits.note_answer({key: 2}, ())
+    assert commits.uncommitted({key: 2}) == {}
+    commits.note_sent({key: 7})
+    commits.note_answer({key: 7}, {key})
+    assert commits.uncommitted({key: 7}) == {key: 7}
+    commits.note({key: 9})
+    commits.note_answer({key: 9}, {key})
+    commits.note_sent({key: 11})
+    commits.note_answer({key: 11}, ())
+    assert commits.uncommitted({key: 11}) == {}, "the answer to a synchronous call is not one of these"
+    commits.close()
+
+
 def test_after_a_commit_of_unknown_result_an_older_offset_is_committed_again() -> None:
     """The coordinator stored it and its answer was lost; then the program sought back, and would lose the records."""
     answers: list[Exception | None] = [None, MembershipError("no answer")]

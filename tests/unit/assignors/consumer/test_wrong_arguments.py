@@ -1,5 +1,6 @@
 """A wrong argument of `GroupConsumer` is refused when it is made, with the value and the way out."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,13 @@ def test_a_second_initialization_is_refused() -> None:
     """As by the bare consumer. It made a second member, and left the first one in its group, with its partitions."""
     with GroupConsumer(LEAST) as one, pytest.raises(RuntimeError, match="initialized already"):
         one.__init__(LEAST)  # type: ignore[misc]  # wrong on purpose
+
+
+@pytest.mark.parametrize("call", ["poll", "consume"])
+def test_a_timeout_that_is_not_a_number_is_refused(call: str) -> None:
+    """It passed for no limit: an idle program never got its call back."""
+    with GroupConsumer(LEAST) as one, pytest.raises(ArgumentError, match="timeout=nan, need a number of seconds"):
+        getattr(one, call)(timeout=math.nan)
 
 
 class _Uninitialized(GroupConsumer):
