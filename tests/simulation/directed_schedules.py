@@ -53,6 +53,7 @@ def replayed_during_rewind(world: World) -> None:
 
     The rewind takes the offset of this record for the end of the rows, and would have it read again.
     """
+    _bad_record_of_another_group(world)
     _batch(world, "agent", Range(TOPIC, 0, 0, 4), {(0, 3)})
     done: set[str] = set()
 
@@ -83,6 +84,7 @@ def replayed_during_rewind(world: World) -> None:
 
 def rewound_during_replay(world: World) -> None:
     """A rewind takes the last record back while a replay repairs it, and an agent reads the record again, as good."""
+    _bad_record_of_another_group(world)
     _batch(world, "first", Range(TOPIC, 0, 0, 4), {(0, 3)})
 
     def repair(rows: pa.Table) -> pa.Table:
@@ -284,9 +286,14 @@ def _try_rewind(world: World) -> None:
         world.scheduler.note(f"TableError: {error}")
 
 
-def _batch(world: World, name: str, one: Range, bad: set[Row]) -> None:
+def _bad_record_of_another_group(world: World) -> None:
+    """Of a quarantine that two groups write, a rewind does not know which bad records follow the rows of its group."""
+    _batch(world, "other", Range(TOPIC, 1, 0, 1), {(1, 0)}, group="other")
+
+
+def _batch(world: World, name: str, one: Range, bad: set[Row], *, group: str = GROUP) -> None:
     """An agent of this name writes its first batch."""
     agent = Agent(world, name, f"mem://checkpoints/{name}", direct=False)
-    writer = SinkWriter(parsed_options(agent._options()), SCHEMA)
+    writer = SinkWriter(parsed_options({**agent._options(), "kafka.group.id": group}), SCHEMA)
     agent._write_offset(0, Offset.of([one]))
     writer.commit([writer.write(iter([records_of((one,), frozenset(bad))]))], 0)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.file_descriptions import parse_quarantined
-from spark_sink.lake.positions_in_delta_log import parse_group, parse_positions, rewound
+from spark_sink.lake.positions_in_delta_log import groups, parse_group, parse_positions, rewound
 from spark_sink.ranges.batch_offset import Offset
 from tests.simulation.memory_store import Row, Store, Version
 from tests.simulation.scheduler import BrokenPromiseError
@@ -135,11 +135,16 @@ class Promises:
         begins = {key.partition: at for key, at in parse_group(self._numbers, GROUP).beginnings.items()}
         if any(begins.values()):
             raise BrokenPromiseError(f"version {number}: the group begins at {begins}, its logs at 0")
-        wanted = {(partition, offset) for partition, end in self.positions.items() for offset in range(end)}
+        wanted = {(partition, offset) for partition, end in self._of_all_groups().items() for offset in range(end)}
         if lost := wanted - rows - elsewhere:
             raise BrokenPromiseError(f"version {number}: {sorted(lost)} are lost, positions {self.positions}")
         if early := (rows | self._named) - wanted:
             raise BrokenPromiseError(f"version {number}: {sorted(early)} are at or past the positions {self.positions}")
+
+    def _of_all_groups(self) -> dict[int, int]:
+        """The positions by partition number; no two groups read the same partition."""
+        found = [parse_positions(self._numbers, one) for one in groups(self._numbers)]
+        return {key.partition: at for positions in found for key, at in positions.items()}
 
     def _check_values(self, uri: str) -> None:
         for path in self._store.logs[uri].versions[-1].files:

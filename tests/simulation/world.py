@@ -28,6 +28,7 @@ import spark_sink.sink.query_tables as tables_module
 import spark_sink.sink.rewind.bad_records_after_quarantine_restore as taken_module
 import spark_sink.sink.rewind.bad_records_after_table_restore as restored_module
 import spark_sink.sink.rewind.delta_rewind as rewind_module
+import spark_sink.sink.rewind.positions_of_restored_version as lineage_module
 import spark_sink.sink.spark_offset_log as checkpoint_module
 import spark_sink.source.starting_positions as starting_module
 import spark_sink.source.trigger_steps as trigger_module
@@ -154,6 +155,7 @@ class World:
             delta_table_module,
             replay_module,
             rewind_module,
+            lineage_module,
             restored_module,
             taken_module,
             records_module,

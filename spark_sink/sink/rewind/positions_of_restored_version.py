@@ -15,7 +15,7 @@ from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.positions_in_delta_log import groups, parse_positions, rewound
 from spark_sink.lake.table_addresses import Storage
-from spark_sink.lake.table_storage import soon_refused
+from spark_sink.lake.table_storage import is_delta_table
 from spark_sink.ranges.batch_offset import TopicPartition
 
 Target = Callable[[int], int]
@@ -73,7 +73,7 @@ def past_bad_records(
         quarantine, because its records do not say whose they are.
     """
     options = dict(storage or {}) or None
-    if not DeltaTable.is_deltatable(quarantine, soon_refused(storage)):
+    if not is_delta_table(quarantine, storage):
         return {}
     handle = DeltaTable(quarantine, storage_options=options)
     kept = TransactionLog(quarantine, storage).refresh(handle.version())
