@@ -126,9 +126,9 @@ class ClientCallbacks:
         if (logger := config.get("logger")) is not None:
             noting["logger"] = SimpleNamespace(log=self._note(logger.log, _OF_LOG))
         self.listens = bool(noting)
-        on_commit = config.get("on_commit")
-        if on_commit is None or callable(on_commit):
-            noting["on_commit"] = self._note(partial(self._commit_answered, on_commit), _ARGUMENTS["on_commit"])
+        if "on_commit" not in config or "on_commit" in noting:
+            answered = partial(self._commit_answered, config.get("on_commit"))
+            noting["on_commit"] = self._note(answered, _ARGUMENTS["on_commit"])
         return {**config, **noting}
 
     def _commit_answered(self, on_commit: OnAnswer | None, error: KafkaError | None, of: list[KafkaPartition]) -> None:

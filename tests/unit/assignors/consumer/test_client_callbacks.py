@@ -103,9 +103,10 @@ def test_many_events_are_taken_without_moving_the_others() -> None:
     assert moves.moved == 0
 
 
-def test_what_is_no_function_is_left_to_librdkafka() -> None:
+@pytest.mark.parametrize("on_commit", [None, 5])
+def test_what_is_no_function_is_left_to_librdkafka(on_commit: int | None) -> None:
     """It refuses such a value with an error of its own."""
-    config = {"stats_cb": 5, "error_cb": None, "on_commit": 5, "client.id": "c"}
+    config = {"stats_cb": 5, "error_cb": None, "on_commit": on_commit, "client.id": "c"}
     assert ClientCallbacks().listening(config) == config
 
 
