@@ -34,8 +34,9 @@ def lineage_positions(
         target: returns the version that a RESTORE brought back, for a RESTORE that does not name it.
 
     Returns:
-        Positions; empty without such a RESTORE, if that version cannot be read any more, or if another writer has
-        since removed a file of it, so that its positions say nothing of the rows.
+        Positions; empty without such a RESTORE, if that version cannot be read any more, or if its positions say
+        nothing of the rows: another writer has since removed a file of it, or it comes after a CREATE OR REPLACE TABLE
+        that no rewind had resolved.
     """
     version = _brought_back(log, group, target)
     if version is None:
@@ -48,6 +49,8 @@ def lineage_positions(
                 return {}
             earlier = TransactionLog(log.uri, storage)
             kept = dict(earlier.refresh(version))
+            if earlier.replaced > max(earlier.restored, kept.get(rewound(group), -1)):
+                return {}
             # That version may itself come after a RESTORE that no rewind had resolved.
             before = _brought_back(earlier, group, target)
             if before is None:

@@ -108,6 +108,27 @@ def test_a_replaced_table_is_refused_and_goes_on_after_a_rewind(tmp_path: Path, 
     assert verify(path).ok
 
 
+@pytest.mark.parametrize("left", [0, 10], ids=["no row is left", "the first rows are left"])
+def test_a_restore_to_a_replaced_table_sets_the_positions_to_its_rows(tmp_path: Path, left: int) -> None:
+    """The version that it brings back has the positions of the table before: their records would be in no table."""
+    path = str(tmp_path / "table")
+    for begin in (0, 10):
+        _commit(path, begin)
+    handle = DeltaTable(path)
+    rows = handle.to_pyarrow_table().filter(pc.field("offset") < left)
+    DeltaTable.create(path, handle.schema(), mode="overwrite")
+    write_deltalake(path, rows, mode="append")
+    version = DeltaTable(path).version()
+    write_deltalake(path, rows, mode="append")
+    DeltaTable(path).restore(version)
+    rewind(path, apply=True)
+    assert positions(path, "g") == {("t", 0): left, ("t", 1): left}
+    for begin in range(left, 30, 10):
+        _commit(path, begin)
+    assert sorted(landed_offsets(path) + landed_offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
+    assert verify(path).ok
+
+
 def test_a_replaced_table_whose_rows_are_all_there_needs_a_rewind_once(tmp_path: Path) -> None:
     """The rewind changes no position, and its mark is what the agents look for."""
     path = str(tmp_path / "table")
