@@ -165,7 +165,7 @@ class CommitQueue:
             if self._sent_outside[key] > 0:  # else a synchronous call, which is noted where it was made
                 self._sent_outside[key] -= 1
                 if key not in refused and not self._sent_outside[key]:
-                    self._committed[key] = at
+                    self._committed.setdefault(key, at)  # else a synchronous call has come after the request
 
     def begin(self, partitions: Collection[TopicPartition], offsets: Offsets) -> None:
         """Record the offsets that the group has of partitions that begin; empty if they are not known."""

@@ -194,6 +194,10 @@ def test_what_another_client_commits_is_known_by_the_answer_to_its_newest_reques
     commits.note_sent({key: 11})
     commits.note_answer({key: 11}, ())
     assert commits.uncommitted({key: 11}) == {}, "the answer to a synchronous call is not one of these"
+    commits.note_sent({key: 12})
+    commits.note({key: 13})
+    commits.note_answer({key: 12}, ())
+    assert commits.uncommitted({key: 13}) == {}, "a synchronous call has its answer before that of an older request"
     commits.close()
 
 
