@@ -155,8 +155,7 @@ class CommitQueue:
     def note_sent(self, offsets: Offsets) -> None:
         """Record what another client sends for this consumer; it may be refused."""
         self._sent_outside.update(offsets.keys())
-        for key in offsets:
-            self._committed.pop(key, None)
+        self.commit_again(offsets)
         self._of_group.update(offsets)
 
     def note_answer(self, offsets: Offsets, refused: Collection[TopicPartition]) -> None:
@@ -180,11 +179,12 @@ class CommitQueue:
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """Forget the last offsets of partitions that another member commits from now on."""
-        self._commit_again(partitions)
+        self.commit_again(partitions)
         for key in partitions:
             self._accepted.pop(key, None)
 
-    def _commit_again(self, partitions: Collection[TopicPartition]) -> None:
+    def commit_again(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget that the offsets of these partitions are committed, as a request may change them without an answer."""
         for key in partitions:
             self._committed.pop(key, None)
 
@@ -272,7 +272,7 @@ class CommitQueue:
             self.note(merged)
             self._accepted.update(merged)
         else:  # the coordinator may have stored these, although its answer was lost
-            self._commit_again(merged)
+            self.commit_again(merged)
         for one in requests:
             if error is None:
                 one.answer.give(None)

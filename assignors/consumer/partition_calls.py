@@ -217,6 +217,7 @@ def _commit_outside(
     if not offsets:
         return []
     done = kafka_partitions({key: at for key, at in offsets.items() if key not in left})
+    parts.commits.commit_again(left)  # the coordinator may store some of them although the call fails
     committed = client.commit(offsets=kafka_partitions(left), asynchronous=False) if left else []
     parts.commits.note(offsets)
     return sorted([*committed, *done, *rest], key=key_of)
