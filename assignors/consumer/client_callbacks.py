@@ -99,7 +99,7 @@ class ClientCallbacks:
       the records.
 
     Attributes:
-        came: what the client has noted: for each event the program's function and the number of its arguments, then
+        came: what the client has noted: for each event the functions to call and the number of their arguments, then
             these arguments.
         listens: whether the configuration has such functions.
         on_answer: called with the answer to each asynchronous commit of the client, before the program's `on_commit`.
@@ -121,24 +121,25 @@ class ClientCallbacks:
         """
         # librdkafka refuses a value that is not a function.
         noting: dict[str, object] = {
-            name: self._note(config[name], count) for name, count in _ARGUMENTS.items() if callable(config.get(name))
+            name: self._note(config[name], count=count)
+            for name, count in _ARGUMENTS.items()
+            if callable(config.get(name))
         }
         if (logger := config.get("logger")) is not None:
-            noting["logger"] = SimpleNamespace(log=self._note(logger.log, _OF_LOG))
+            noting["logger"] = SimpleNamespace(log=self._note(logger.log, count=_OF_LOG))
         self.listens = bool(noting)
         if "on_commit" not in config or "on_commit" in noting:
-            answered = partial(self._commit_answered, config.get("on_commit"))
-            noting["on_commit"] = self._note(answered, _ARGUMENTS["on_commit"])
+            # Two calls: an interruption of the first one must not skip the program's.
+            own = (config["on_commit"],) if "on_commit" in config else ()
+            noting["on_commit"] = self._note(self._commit_answered, *own, count=_ARGUMENTS["on_commit"])
         return {**config, **noting}
 
-    def _commit_answered(self, on_commit: OnAnswer | None, error: KafkaError | None, of: list[KafkaPartition]) -> None:
-        self.on_answer(error, of)
-        if on_commit is not None:
-            on_commit(error, of)
+    def _commit_answered(self, error: KafkaError | None, partitions: list[KafkaPartition]) -> None:
+        self.on_answer(error, partitions)
 
-    def _note(self, function: Callable[..., object], count: int) -> Callable[..., object]:
+    def _note(self, *functions: Callable[..., object], count: int) -> Callable[..., object]:
         """Return a function in C that adds the event and its arguments to `came`: `min` passes each to its key."""
-        return partial(min, (function, count), key=partial(_APPEND, self.came))
+        return partial(min, (functions, count), key=partial(_APPEND, self.came))
 
     def call(self) -> bool:
         """Call the functions that are due; return whether there is an error to raise."""
@@ -169,6 +170,7 @@ class ClientCallbacks:
         # front of a list would move all others.
         at_once((self._taken.extend, self.came), (self.came.clear,))
         while self._taken:
-            function, count = self._taken[0]
-            due = Once(), function, tuple(itertools.islice(self._taken, 1, 1 + count))
-            at_once((self._due.append, due), *((self._taken.popleft,),) * (1 + count))
+            functions, count = self._taken[0]
+            args = tuple(itertools.islice(self._taken, 1, 1 + count))
+            due = [(Once(), function, args) for function in functions]
+            at_once((self._due.extend, due), *((self._taken.popleft,),) * (1 + count))

@@ -121,6 +121,21 @@ def test_answers_to_commits_are_noted_for_a_program_without_on_commit_too() -> N
     assert not callbacks.listens
 
 
+def test_an_interruption_while_an_answer_is_noted_does_not_skip_on_commit() -> None:
+    """The program would wait for ever for an answer that has come."""
+    seen: list[Any] = []
+    callbacks = ClientCallbacks()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    callbacks.on_answer = interrupted
+    noting(callbacks, seen)["on_commit"](None, ["p"])
+    with pytest.raises(KeyboardInterrupt):
+        callbacks.raise_caught()
+    assert seen == [("on_commit", (None, ["p"]))]
+
+
 class _SignalFirst:
     """A client whose next call finds a signal that has come, and callbacks before the records."""
 
