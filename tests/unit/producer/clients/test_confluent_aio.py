@@ -295,7 +295,7 @@ def test_a_cancelled_call_loses_no_record_of_other_calls(mock: MockCluster) -> N
     assert asyncio.run(run()) == 59
 
 
-def test_a_flush_waits_for_the_records_of_a_flush_that_runs(mock: MockCluster) -> None:
+def test_a_flush_waits_for_the_records_of_a_flush_that_runs(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """It returned 0 while the timeout of the buffer still handed over records: a commit would leave these out."""
     mock.create(TOPIC, [1, 2, 3] * 4)
 
@@ -304,8 +304,12 @@ def test_a_flush_waits_for_the_records_of_a_flush_that_runs(mock: MockCluster) -
             await producer.produce(TOPIC, b"v", b"the first leaders")
             await producer.flush()
             futures = [await producer.produce(TOPIC, b"v", b"%d" % number) for number in range(59)]
+            buffer, go = producer._kafka_azimuth.buffer, threading.Event()
+            send = buffer._send
+            monkeypatch.setattr(buffer, "_send", lambda *batch: go.wait() and send(*batch))
             full = asyncio.ensure_future(producer.produce(TOPIC, b"v", b"full"))
             await asyncio.sleep(0)
+            asyncio.get_running_loop().call_later(0.2, go.set)
             assert await producer.flush() == 0
             delivered = sum(future.done() for future in futures)
             await full
@@ -356,6 +360,9 @@ def test_a_call_that_is_cancelled_before_its_thread_begins_loses_no_record(mock:
             full.cancel()
             await asyncio.wait([full])
             busy.set()
+            async with asyncio.timeout(20):
+                while not all(future.done() for future in futures):  # also without a later flush
+                    await producer.poll(0.1)
             assert await producer.flush() == 0
             return len(await asyncio.wait_for(asyncio.gather(*futures), 20))
 
@@ -363,6 +370,21 @@ def test_a_call_that_is_cancelled_before_its_thread_begins_loses_no_record(mock:
         assert asyncio.run(run()) == 59
     finally:
         busy.set()
+
+
+def test_records_of_a_closed_producer_end_with_its_error(mock: MockCluster) -> None:
+    """The first call only fills the buffer; nothing would end its future after the second one has taken the buffer."""
+    mock.create(TOPIC, [1])
+
+    async def run() -> BaseException | None:
+        async with AZAwareAIOProducer(config(mock), batch_size=2, buffer_timeout=0) as producer:
+            await producer.produce(TOPIC, b"v", b"the first leaders")
+        first = await producer.produce(TOPIC, b"v")
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            await producer.produce(TOPIC, b"v")
+        return first.exception()
+
+    assert isinstance(asyncio.run(run()), RuntimeError)
 
 
 def test_a_batch_that_cannot_be_sent_sends_no_other_one_twice(mock: MockCluster) -> None:
