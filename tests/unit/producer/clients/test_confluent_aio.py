@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from confluent_kafka import murmur2
+from confluent_kafka import KafkaException, murmur2
 
 from producer import AZAwareAIOProducer, AZAwareAIOSerializingProducer, Count, Reason
 from producer.clients import leader_watcher
@@ -316,6 +316,32 @@ def test_a_flush_waits_for_the_records_of_a_flush_that_runs(mock: MockCluster, m
             return delivered
 
     assert asyncio.run(run()) == 59
+
+
+def test_a_purge_removes_the_records_that_a_flush_hands_over(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client got them after the purge, and sent them."""
+    mock.create(TOPIC, [1, 2, 3] * 4)
+    settings = {**config(mock), "linger.ms": 10_000}
+
+    async def run() -> set[type]:
+        async with AZAwareAIOProducer(settings, batch_size=60, buffer_timeout=0) as producer:
+            await producer.produce(TOPIC, b"v", b"the first leaders")
+            await producer.flush()
+            futures = [await producer.produce(TOPIC, b"v", b"%d" % number) for number in range(59)]
+            buffer, go = producer._kafka_azimuth.buffer, threading.Event()
+            send = buffer._send
+            monkeypatch.setattr(buffer, "_send", lambda *batch: go.wait() and send(*batch))
+            full = asyncio.ensure_future(producer.produce(TOPIC, b"v", b"full"))
+            await asyncio.sleep(0)
+            asyncio.get_running_loop().call_later(0.2, go.set)
+            await producer.purge()
+            futures.append(await full)
+            await producer.flush()
+            return {type(one) for one in await asyncio.gather(*futures, return_exceptions=True)}
+
+    assert asyncio.run(run()) == {KafkaException}
 
 
 def test_a_flush_is_one_call_of_the_executor(mock: MockCluster) -> None:
