@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spark_sink import positions
 from spark_sink.errors import TableError
 from spark_sink.lake import delta_log_reader
-from spark_sink.lake.delta_log_reader import TransactionLog
+from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog
 from spark_sink.lake.positions_in_delta_log import application, beginning, groups, parse_group, parse_positions
 from spark_sink.lake.table_storage import read_text
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -161,6 +161,24 @@ def test_a_new_table_in_the_old_place_is_read_from_its_start(tmp_path: Path) -> 
     assert positions(str(tmp_path), "g") == {}
     _advance(_table(tmp_path), {"g/t/1": 1})
     assert positions(str(tmp_path), "g") == {("t", 1): 1}
+
+
+@pytest.mark.parametrize(
+    ("operation", "replaces"),
+    {
+        "CREATE OR REPLACE TABLE": True,
+        "CREATE OR REPLACE TABLE AS SELECT": True,  # of Spark, as the two below
+        "REPLACE TABLE": True,
+        "REPLACE TABLE AS SELECT": True,
+        "CREATE TABLE AS SELECT": False,
+        "WRITE": False,
+    }.items(),
+)
+def test_a_commit_that_replaces_its_table_is_known_by_its_operation(operation: str, *, replaces: bool) -> None:
+    """By the operation alone: a comment may have these words, too."""
+    text = json.dumps({"commitInfo": {"operation": operation, "note": '"operation":"REPLACE TABLE"'}})
+    assert LogEntry(3, text).replaces_table == replaces
+    assert LogEntry(3, text.replace(": ", ":")).replaces_table == replaces
 
 
 def test_a_log_with_a_gap_is_refused(tmp_path: Path) -> None:
