@@ -159,7 +159,7 @@ class CommitQueue:
         self._of_group.update(offsets)
 
     def note_answer(self, offsets: Offsets, refused: Collection[TopicPartition]) -> None:
-        """Record the answer to the oldest of these requests; that to the newest one is what the group has."""
+        """Record the answer to the oldest of these requests. Only the answer to the newest shows what the group has."""
         for key, at in offsets.items():
             if self._sent_outside[key] > 0:  # else a synchronous call, which is noted where it was made
                 self._sent_outside[key] -= 1

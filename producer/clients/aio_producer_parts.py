@@ -80,7 +80,7 @@ class BufferInTurn:
         self._send = send
         self._refuse = refuse
         self._batches: deque[MessageBatch] = deque()
-        self._lock = threading.Lock()  # its owner alone takes batches and sends them
+        self._lock = threading.Lock()  # only its owner takes batches and sends them
 
     async def flush(self, target_topic: str | None = None) -> None:
         """Hand over the buffer, or one topic's records; if the caller is cancelled, this continues without it."""

@@ -80,7 +80,7 @@ class LogEntry:
 
     @property
     def replaces_table(self) -> bool:
-        """Whether this is a CREATE OR REPLACE TABLE: it takes the rows away, and Delta keeps the transactions."""
+        """Whether this is a CREATE OR REPLACE TABLE: it removes the rows, and Delta keeps the transactions."""
         return "REPLACE TABLE" in self.text and _REPLACE.search(self.text) is not None
 
     def brought_back(self, find: Callable[[int], int]) -> int | None:
@@ -132,7 +132,7 @@ class TransactionLog:
         self._restored = -1
         self._replaced = -1
         self._changed = -1
-        self._set_since_rows_went: set[str] = set()
+        self._set_since_rows_removed: set[str] = set()
         self._lineage = RewriteLineage()
 
     @property
@@ -151,9 +151,9 @@ class TransactionLog:
         return self._changed
 
     @property
-    def set_since_rows_went(self) -> AbstractSet[str]:
+    def set_since_rows_removed(self) -> AbstractSet[str]:
         """The application ids that commits after the newest RESTORE or CREATE OR REPLACE TABLE have set."""
-        return self._set_since_rows_went
+        return self._set_since_rows_removed
 
     @property
     def compacted_elsewhere_ms(self) -> int:
@@ -290,15 +290,15 @@ class TransactionLog:
         if '"metaData"' in text or '"protocol"' in text:
             self._changed = version
         if max(self._restored, self._replaced) >= 0:
-            self._set_since_rows_went.update(name for name, _ in _transactions(lines_of(text)))
+            self._set_since_rows_removed.update(name for name, _ in _transactions(lines_of(text)))
         entry = LogEntry(version, text)
         if entry.restore is not None:
             self._restored = max(self._restored, version)
-            self._set_since_rows_went = set()
+            self._set_since_rows_removed = set()
             self._lineage.forget()
         elif entry.replaces_table:
             self._replaced = max(self._replaced, version)
-            self._set_since_rows_went = set()
+            self._set_since_rows_removed = set()
         if '"OPTIMIZE"' in text:
             self._compacted_elsewhere_ms = max(self._compacted_elsewhere_ms, _compacted_elsewhere(lines_of(text)))
 

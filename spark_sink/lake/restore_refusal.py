@@ -21,18 +21,18 @@ def refuse_restored(uri: str, log: TransactionLog, group: str) -> None:
         TableError: a RESTORE or a CREATE OR REPLACE TABLE left positions that the group had before it.
     """
     base, found = base_of(uri), log.transactions
-    replaced = log.replaced if base is None else -1  # a rewind puts back what a RESTORE of a quarantine took, only
+    replaced = log.replaced if base is None else -1  # a rewind puts back only what a RESTORE of a quarantine took
     at = max(log.restored, replaced)
     if at <= found.get(rewound(group), -1):
         return
-    if all(beginning(group, key) in log.set_since_rows_went for key in parse_positions(found, group)):
+    if all(beginning(group, key) in log.set_since_rows_removed for key in parse_positions(found, group)):
         return
     if base is not None:
         raise TableError(
             f"{uri}: version {at} is a RESTORE of a quarantine, which took bad records back; nothing was "
             f"written. `azimuth rewind {base} --apply` puts them back"
         )
-    what = "RESTORE, which takes rows back" if at > replaced else "CREATE OR REPLACE TABLE, which takes rows away"
+    what = "RESTORE, which takes rows back" if at > replaced else "CREATE OR REPLACE TABLE, which removes rows"
     raise TableError(
         f"{uri}: version {at} is a {what} and leaves the positions; nothing was "
         f"written, because the offsets between would be lost. `azimuth rewind {uri} --apply` "

@@ -287,7 +287,7 @@ def _try_rewind(world: World) -> None:
 
 
 def _bad_record_of_another_group(world: World) -> None:
-    """Of a quarantine that two groups write, a rewind does not know which bad records follow the rows of its group."""
+    """If two groups write a quarantine, a rewind does not know which bad records follow the rows of its group."""
     _batch(world, "other", Range(TOPIC, 1, 0, 1), {(1, 0)}, group="other")
 
 
