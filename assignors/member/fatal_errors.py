@@ -1,7 +1,7 @@
 """Errors of a group: those that end a membership, and those that new settings or rights on the brokers can fix."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kafka import errors as kafka_errors
@@ -41,8 +41,23 @@ _REPORTED_ELSEWHERE: Final = (
     kafka_errors.TopicAuthorizationFailedError,
     kafka_errors.UnknownTopicOrPartitionError,
 )
+# What the user can do about errors whose own text does not say it.
+_WAYS_OUT: Final[Mapping[type[BaseException], str]] = {
+    kafka_errors.FencedInstanceIdError: (
+        "a newer member uses this group.instance.id: give each running member an id of its own"
+    ),
+    kafka_errors.InconsistentGroupProtocolError: (
+        "the other members use other assignors: give all members of the group the same ones"
+    ),
+}
 
 OnRefused = Callable[[KafkaError, bool], object]
+
+
+def way_out(error: BaseException) -> str:
+    """Return what the user can do about an error, to append to its text; empty if its text says it."""
+    found = _WAYS_OUT.get(type(error))
+    return f"; {found}" if found else ""
 
 
 class Refusals:
@@ -80,7 +95,7 @@ class Refusals:
         if (type(error), finding) in self._reported:
             return
         self._reported.add((type(error), finding))
-        log.warning("group %r: %r, trying again until it is accepted", self._group, error)
+        log.warning("group %r: %r, trying again until it is accepted%s", self._group, error, way_out(error))
         if not isinstance(error, _REPORTED_ELSEWHERE):
             self._on_refused(error, finding)
 

@@ -15,7 +15,7 @@ from assignors.clients.kafka_python_creation import connected
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import FencedError, MembershipError
 from assignors.member.callback_thread import Callback
-from assignors.member.fatal_errors import FATAL, OnRefused
+from assignors.member.fatal_errors import FATAL, OnRefused, way_out
 from assignors.member.kafka_python_corrections import correct_joins
 from assignors.member.member_commits import FencedCommits
 from assignors.member.membership_thread import MemberThread, OnTopics
@@ -349,11 +349,11 @@ class GroupMember:
 
     def __cannot_join(self, error: BaseException) -> MembershipError:
         servers = self.__config.get("bootstrap_servers")
-        way_out = ""
+        hint = ""
         if isinstance(error, KafkaTimeoutError):
-            way_out = "; check that a broker listens there, with the security.protocol of this configuration"
+            hint = "; check that a broker listens there, with the security.protocol of this configuration"
         return MembershipError(
-            f"cannot join group {self.__config['group_id']!r} with bootstrap_servers={servers!r}: {error!r}{way_out}"
+            f"cannot join group {self.__config['group_id']!r} with bootstrap_servers={servers!r}: {error!r}{hint}"
         )
 
     def __started(self) -> FencedCommits:
@@ -366,7 +366,8 @@ class GroupMember:
         self.__process.check()
         if (error := self.__cell.failed) is not None:
             kind = FencedError if isinstance(error, FencedInstanceIdError) else MembershipError
-            raise kind(f"the membership of group {self.__config['group_id']!r} ended: {error!r}") from error
+            group = self.__config["group_id"]
+            raise kind(f"the membership of group {group!r} ended: {error!r}{way_out(error)}") from error
 
 
 def _check(config: Mapping[str, Any], topics: Collection[str], pattern: str | None) -> None:
