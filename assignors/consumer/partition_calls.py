@@ -209,15 +209,15 @@ def _commit_outside(
     client: Any = parts.fetching.client
     rest = kafka_partitions(without_offset)
     left = parts.commits.uncommitted(offsets) if progress else offsets
+    done = {key: at for key, at in offsets.items() if key not in left}
     if asynchronous:
-        unsent = [KafkaPartition(*key, OFFSET_INVALID) for key in sorted(offsets.keys() - left.keys())]
+        unsent = kafka_partitions(dict.fromkeys(done, OFFSET_INVALID))
         client.commit(offsets=[*kafka_partitions(left), *unsent, *rest], asynchronous=True)
         parts.commits.note_sent(left)
         return None
     if not offsets:
         return []
-    done = kafka_partitions({key: at for key, at in offsets.items() if key not in left})
     parts.commits.commit_again(left)  # the coordinator may store some of them although the call fails
     committed = client.commit(offsets=kafka_partitions(left), asynchronous=False) if left else []
     parts.commits.note(offsets)
-    return sorted([*committed, *done, *rest], key=key_of)
+    return sorted([*committed, *kafka_partitions(done), *rest], key=key_of)

@@ -214,9 +214,10 @@ class Membership:
         call_apart(member.close)
         self.raise_final()
         # While another member has its group.instance.id, each new member ends in the same way after a second.
-        level = logging.DEBUG if repr(member.failed) == self._reported_end else logging.WARNING
-        self._reported_end = repr(member.failed)
-        log.log(level, "the membership ended with %r: joining again", member.failed)
+        end = repr(member.failed)
+        level = logging.DEBUG if end == self._reported_end else logging.WARNING
+        self._reported_end = end
+        log.log(level, "the membership ended with %s: joining again", end)
         self._abandon_changes()
         self.join(self.subscription)
 

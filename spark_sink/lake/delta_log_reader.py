@@ -35,7 +35,8 @@ _FEW = 8  # commits; a batch of a quiet table has few of its partitions
 _FOREVER_MS = 253_402_300_799_000  # the end of the year 9999, ms since 1970
 
 _LOG, _RESTORE = "_delta_log", '"RESTORE"'
-_REPLACE = re.compile(r'"operation"\s*:\s*"(?:CREATE OR )?REPLACE TABLE(?: AS SELECT)?"')
+_REPLACE = "REPLACE TABLE"
+_REPLACES = {f"{create}{_REPLACE}{select}" for create in ("", "CREATE OR ") for select in ("", " AS SELECT")}
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|(\d{10})\.(\d{10})\.parquet)")
 
@@ -81,7 +82,8 @@ class LogEntry:
     @property
     def replaces_table(self) -> bool:
         """Whether this is a CREATE OR REPLACE TABLE: it removes the rows, and Delta keeps the transactions."""
-        return "REPLACE TABLE" in self.text and _REPLACE.search(self.text) is not None
+        infos = _commit_infos(lines_of(self.text)) if _REPLACE in self.text else ()
+        return any(one.get("operation") in _REPLACES for one in infos)
 
     def brought_back(self, find: Callable[[int], int]) -> int | None:
         """Return the version that a RESTORE brought back; None for other operations.

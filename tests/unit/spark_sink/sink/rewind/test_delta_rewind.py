@@ -35,6 +35,15 @@ def _tables(path: str) -> tuple[Tables, SinkOptions]:
     return Tables(options), options
 
 
+def _replaced(path: str, left: int) -> pa.Table:
+    """Replace a table by its rows below an offset, as a CREATE OR REPLACE TABLE AS SELECT; return these rows."""
+    handle = DeltaTable(path)
+    rows = handle.to_pyarrow_table().filter(pc.field("offset") < left)
+    DeltaTable.create(path, handle.schema(), mode="overwrite")
+    write_deltalake(path, rows, mode="append")
+    return rows
+
+
 def _commit(
     path: str, begin: int, kept: tuple[Tables, SinkOptions] | None = None, places: Sequence[tuple[str, int]] = PLACES
 ) -> None:
@@ -90,10 +99,7 @@ def test_a_replaced_table_is_refused_and_goes_on_after_a_rewind(tmp_path: Path, 
     kept = _tables(path)
     for begin in (0, 10):
         _commit(path, begin, kept)
-    handle = DeltaTable(path)
-    rows = handle.to_pyarrow_table().filter(pc.field("offset") < left)
-    DeltaTable.create(path, handle.schema(), mode="overwrite")
-    write_deltalake(path, rows, mode="append")
+    _replaced(path, left)
     if checkpoint:
         DeltaTable(path).create_checkpoint()
     with pytest.raises(TableError, match="recreated while the query ran"):
@@ -114,10 +120,7 @@ def test_a_restore_to_a_replaced_table_sets_the_positions_to_its_rows(tmp_path: 
     path = str(tmp_path / "table")
     for begin in (0, 10):
         _commit(path, begin)
-    handle = DeltaTable(path)
-    rows = handle.to_pyarrow_table().filter(pc.field("offset") < left)
-    DeltaTable.create(path, handle.schema(), mode="overwrite")
-    write_deltalake(path, rows, mode="append")
+    rows = _replaced(path, left)
     version = DeltaTable(path).version()
     write_deltalake(path, rows, mode="append")
     DeltaTable(path).restore(version)
@@ -133,10 +136,7 @@ def test_a_replaced_table_whose_rows_are_all_there_needs_a_rewind_once(tmp_path:
     """The rewind changes no position, and its mark is what the agents look for."""
     path = str(tmp_path / "table")
     _commit(path, 0)
-    handle = DeltaTable(path)
-    rows = handle.to_pyarrow_table()
-    DeltaTable.create(path, handle.schema(), mode="overwrite")
-    write_deltalake(path, rows, mode="append")
+    _replaced(path, left=10)
     with pytest.raises(TableError, match="version 2 is a CREATE OR REPLACE TABLE"):
         _commit(path, 10)
     assert rewind(path, apply=True) == []
