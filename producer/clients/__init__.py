@@ -1,7 +1,7 @@
 """The adapters: confluent-kafka, its asyncio client and kafka-python.
 
 * `confluent`: `AZAwareProducer`; `producer_parts`: what its methods use, in one object.
-* `confluent_aio`: `AZAwareAIOProducer`; `aio_producer_parts`: what its methods use.
+* `confluent_aio`: `AZAwareAIOProducer`; `aio_producer_parts`: what its methods use; `aio_buffer`: its flushes in order.
 * `serializing`: `AZAwareSerializingProducer`, `AZAwareAIOSerializingProducer`.
 * `kafka_python`: `AZAwarePartitioner`.
 * `produce_batch`: many records in one call.

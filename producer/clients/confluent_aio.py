@@ -14,7 +14,8 @@ from typing import Any, Final, Unpack
 from confluent_kafka import Producer
 from confluent_kafka.aio import AIOProducer
 
-from producer.clients.aio_producer_parts import AIOProducerParts, BufferInTurn, ChosenPartition, Turn
+from producer.clients.aio_buffer import BufferInTurn
+from producer.clients.aio_producer_parts import AIOProducerParts, ChosenPartition, Turn
 from producer.clients.configured_policy import REFRESH_S, topology_of, zone_policy
 from producer.clients.delivery_reports import kind_of
 from producer.clients.forked import refuse_after_fork
