@@ -29,8 +29,12 @@ _FEW = 16
 """Number of topics that are read one by one through the producer, where each request waits behind records. More topics
 are read by name in one request over another connection."""
 _RACKS_AT_LEAST_S = 1.0
-_SLICE_S = 1.0
-"""Longest wait of `close` for a thread that waits for a connection, seconds."""
+_PROBE_S = 0.05
+_PAUSE_S = 0.95
+"""Seconds of a request, and seconds to the next one, while no broker is connected. A waiting request makes librdkafka
+try to connect 20 times a second, without its back-off, and each failure is an error for the application."""
+_JOIN_S = 1.0
+"""Longest wait of `close` for a thread that waits for an answer over a connection of its own, seconds."""
 _REST = 20
 """Ratio of the thread's pauses to the CPU time of its readings, so that it uses at most a twentieth of a core: it holds
 the interpreter's lock, and at 10,000 topics a reading takes a second."""
@@ -91,6 +95,7 @@ class LeaderWatcher:
         self._spent_s = 0.0
         self._apart_s = 0.0
         self._wake = WakeUp()
+        self._closing = WakeUp()
         self._closed = False
         self._warned = False
         self._thread: threading.Thread | None = None
@@ -203,12 +208,13 @@ class LeaderWatcher:
     def close(self) -> None:
         """Stop the thread, and wait until it does not use the client any more; may be called twice."""
         self._closed = True
+        self._closing.set()
         self._wake.set()
         with self._using_client:
             pass
         thread = self._thread
         if thread is not None and thread is not threading.current_thread() and thread.is_alive():
-            thread.join(_SLICE_S)  # it may wait for an answer over a connection of its own
+            thread.join(_JOIN_S)
 
     def _start(self) -> None:
         if self._thread is not None:
@@ -262,14 +268,15 @@ class LeaderWatcher:
         return True
 
     def _ask_client(self, client: Lister, topic: str, timeout_s: float) -> Mapping[str, tuple[int | None, ...]]:
-        """As `read_leaders`; while no broker is connected, `close` need not wait for the rest of the time."""
+        """As `read_leaders`; while no broker is connected, in short requests with pauses, which `close` ends."""
         until = monotonic() + timeout_s
-        for _ in range(int(timeout_s / _SLICE_S)):
+        while monotonic() + _PROBE_S < until:
             try:
-                return self._ask_unless_closed(client, topic, _SLICE_S)
+                return self._ask_unless_closed(client, topic, _PROBE_S)
             except MetadataError as error:
                 if not _is_unconnected(error):
                     break  # the next request gets all the rest: shorter ones would wait as long for their answers
+            self._closing.wait(min(_PAUSE_S, max(0.0, until - monotonic())))
         return self._ask_unless_closed(client, topic, max(0.0, until - monotonic()))
 
     def _ask_unless_closed(self, client: Lister, topic: str, timeout_s: float) -> Mapping[str, tuple[int | None, ...]]:

@@ -1,5 +1,6 @@
 """When leaders are read, and the leaders in use after a failed request."""
 
+import threading
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from producer import MetadataError, RackWarning, Reason
+from producer.clients import leader_watcher
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.sticky import chance
@@ -17,6 +19,7 @@ from producer.partitioning.partition_of_record import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
 from tests.unit.producer.clients.watched_cluster import Cluster, watching
+from tests.waiting import wait_until
 
 
 class Large:
@@ -151,21 +154,28 @@ class Failing:
         raise KafkaException(KafkaError(self.codes[min(len(self.allowed_s), len(self.codes)) - 1]))
 
 
-def test_the_thread_waits_in_short_questions_for_a_connection_and_in_a_long_one_for_an_answer() -> None:
-    """`close` waits for the question in progress: for 10 s, where the bare client closes at once."""
+def test_the_thread_asks_seldom_for_a_connection_and_long_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A waiting request makes librdkafka connect 20 times a second; `close` ends a pause, where it waited for 10 s."""
     watcher = LeaderWatcher(lambda: None, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}))
     slow = Failing(KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
     with pytest.raises(MetadataError):
         watcher._ask_client(slow, "t", 10.0)
-    assert slow.allowed_s[:2] == [1.0, 1.0]
-    assert 9.0 < slow.allowed_s[2] <= 10.0
+    assert slow.allowed_s[:2] == [0.05, 0.05]
+    assert 8.0 < slow.allowed_s[2] <= 9.1
     away = Failing(KafkaError._TRANSPORT)
     with pytest.raises(MetadataError):
-        watcher._ask_client(away, "t", 10.0)
-    assert away.allowed_s[:-1] == [1.0] * 10
+        watcher._ask_client(away, "t", 2.0)
+    asked = len(away.allowed_s)
+    assert asked <= 4
+    assert away.allowed_s[:-1] == [0.05] * (asked - 1)
+    monkeypatch.setattr(leader_watcher, "_PAUSE_S", 60.0)
+    asking = threading.Thread(target=watcher._ask_client, args=(away, "t", 120.0))
+    asking.start()
+    wait_until(lambda: len(away.allowed_s) == asked + 1)
     watcher.close()
-    assert watcher._ask_client(away, "t", 10.0) == {}
-    assert len(away.allowed_s) == 11
+    asking.join(10)
+    assert not asking.is_alive()
+    assert len(away.allowed_s) == asked + 1
 
 
 @pytest.mark.usefixtures("no_thread")

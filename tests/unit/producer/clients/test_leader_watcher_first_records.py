@@ -56,8 +56,9 @@ def test_a_signal_handler_does_not_wait_for_leaders_that_its_thread_waits_for(
     watcher.close()
 
 
-def test_only_the_first_record_of_a_topic_waits_for_a_cluster_that_is_away() -> None:
+def test_only_the_first_record_of_a_topic_waits_for_a_cluster_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """All later ones go where librdkafka puts them at once; the thread asks on."""
+    monkeypatch.setattr(leader_watcher, "_PAUSE_S", 0.0)
     client = Unreachable()
     in_use = TopicsInUse(ZonePolicy(rack="az-a"))
     watcher = LeaderWatcher(lambda: client, in_use, Topology({}), away_s=0.001, refresh_s=0.01)
