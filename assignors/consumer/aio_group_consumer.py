@@ -58,6 +58,8 @@ class AIOGroupConsumer(AIOConsumer):
         member: Mapping[str, Any] | None = None,
     ) -> None:
         # The base class's constructor is not called, because it creates a consumer of librdkafka.
+        if isinstance(max_workers, str | Sequence):
+            raise ArgumentError(f"max_workers={max_workers!r}, need a number; give assignors by name: assignors=[...]")
         if executor is None and max_workers < 1:
             raise ArgumentError(f"max_workers={max_workers}, need 1 or more")
         loop = asyncio.get_running_loop()

@@ -189,7 +189,7 @@ def test_both_consumers_do_the_same_where_the_broker_assigns(cluster: MockCluste
     check(body, cluster, "consumer")
 
 
-def test_its_threads_end_with_it_and_the_configuration_is_not_changed(cluster: MockCluster) -> None:
+def test_its_threads_end_with_it_and_its_arguments_are_those_of_its_base_class(cluster: MockCluster) -> None:
     """The base class writes wrapped callbacks into its caller's dictionary: a second consumer would wrap them twice."""
 
     async def note(*_: object) -> None:
@@ -200,6 +200,9 @@ def test_its_threads_end_with_it_and_the_configuration_is_not_changed(cluster: M
         one = AIOGroupConsumer(config, max_workers=2)
         await one.close()
         assert config["error_cb"] is note
+        # `GroupConsumer`'s second argument, where this class has its base class's.
+        with pytest.raises(TypeError, match=r"give assignors by name: assignors=\[\.\.\.\]"):
+            AIOGroupConsumer(config, [HRWAssignor()])  # type: ignore[arg-type]
 
     asyncio.run(made())
 
