@@ -27,7 +27,8 @@ _CONNECTION = (
 _CONNECTION_PREFIXES = ("ssl.", "ssl_", "sasl.", "enable.ssl.", "https.", "socket.", "broker.address.", "reconnect.")
 
 _TIMEOUT_AT_MOST_S = 3_600.0  # the client refuses a longer one
-_RACKS_LAST_S = 300.0  # a broker may return in another rack; that is rare, and a request costs a connection
+_RACKS_LAST_S = 300.0  # without the client's statistics a broker that returns in another rack is not seen
+_KNOWN_AFTER_S = 1.0  # until then other brokers may not know the rack of a broker that has returned
 
 
 class Lister(Protocol):
@@ -176,7 +177,9 @@ def _starts_mock(config: Mapping[str, Any]) -> bool:
 
 
 class Topology:
-    """Leaders and racks of one cluster; racks are read again if a leader's broker is unknown, and every 300 s.
+    """Leaders and racks of one cluster.
+
+    Racks are read again if a leader's broker is unknown, after `expect_racks`, and every 300 s.
 
     Attributes:
         has_connection: whether a second handle reaches the cluster: not the mock cluster that a client with
@@ -192,6 +195,7 @@ class Topology:
         self._given = racks is not None or not self.has_connection
         self._racks: dict[int, str | None] = {} if racks is None else _checked(racks)
         self._racks_read = monotonic()
+        self._racks_changed = self._racks_read
         self._lock = threading.RLock()  # a signal handler may call while this thread holds it
         self.timeout_s = timeout_s
 
@@ -223,8 +227,12 @@ class Topology:
     def racks_are_due(self, leaders: Mapping[str, Leaders]) -> bool:
         """Return whether a leader's rack is unknown, or the racks are old."""
         leading = {leader for led in leaders.values() for leader in led if leader is not None}
-        old = monotonic() - self._racks_read > _RACKS_LAST_S
+        old = monotonic() - self._racks_read > _RACKS_LAST_S or self._racks_read < self._racks_changed
         return not self._given and (not leading <= self._racks.keys() or bool(leaders and (old or not self._racks)))
+
+    def expect_racks(self, since: float) -> None:
+        """Expect that a broker returned at this time, seconds of the monotonic clock: it may be in another rack."""
+        self._racks_changed = max(self._racks_changed, since + _KNOWN_AFTER_S)
 
     def read_racks(self, timeout_s: float | None = None) -> None:
         """Read the racks, unless they were given. Brokers that are down keep their last rack.
@@ -238,8 +246,9 @@ class Topology:
         if self._given:
             return
         with self._lock:
+            began = monotonic()
             found = read_racks(self._config, self.timeout_s if timeout_s is None else timeout_s)
-            self._racks_read = monotonic()
+            self._racks_read = began
             self._racks = {**self._racks, **found}
 
     def set_sasl_credentials(self, username: str, password: str) -> None:

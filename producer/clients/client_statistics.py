@@ -36,6 +36,7 @@ class Statistics:
         within_s = RACKS_WITHIN_S if topology.reads_racks else 0.0
         self._wire = WireBytesByZone(within_s=within_s)
         self._awaited = AwaitedRacks(within_s=within_s)
+        self._up_since: dict[int, int] = {}
         self._held: dict[str, dict[int, Count]] = {}
         self._seen: dict[tuple[str, int], Count] = {}
         self._topics: dict[tuple[str, str], Count] = {}
@@ -99,10 +100,15 @@ class Statistics:
         brokers = [broker for broker in report["brokers"].values() if broker["nodeid"] >= 0]
         down = {broker["nodeid"] for broker in brokers if broker["state"] != "UP"}
         sent = {broker["nodeid"]: broker["txbytes"] for broker in brokers}
+        up = {one["nodeid"]: report["ts"] - one["stateage"] for one in brokers if one["state"] == "UP"}
+        returned = [since for broker, since in up.items() if since > self._up_since.get(broker, since)]
+        self._up_since.update(up)
         with self._lock:
             self._wire.update(lambda: sent, self._topology.racks)
             for topic, about in report["topics"].items():
                 self._book(topic, about)
+        if returned:
+            self._watcher.expect_racks(max(returned) / 1e6)
         written_at = report["ts"] / 1e6  # librdkafka's clock is the monotonic one
         for topic, about in report["topics"].items():
             leaders = {int(number): one["leader"] for number, one in about["partitions"].items()}

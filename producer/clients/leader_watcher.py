@@ -200,6 +200,12 @@ class LeaderWatcher:
         self._unchanged = 0
         self._wake.set()
 
+    def expect_racks(self, since: float) -> None:
+        """Read the racks again, because a broker returned at this time, seconds of the monotonic clock."""
+        if self._topology.reads_racks:
+            self._topology.expect_racks(since)
+            self.refresh_soon()
+
     def start_for_reports(self) -> None:
         """Start the thread, if reports are expected: they would fill the memory of a producer that loads no topic."""
         if self.reports.are_expected:

@@ -71,7 +71,7 @@ def test_bytes_on_the_wire_do_not_fall_when_librdkafka_forgets_a_broker_or_a_top
     statistics.with_defaults({})
     seen = []
     for sent in (100, 250, None, 0, 40, 60):
-        brokers = {} if sent is None else {"1": {"nodeid": 1, "state": "UP", "txbytes": sent}}
+        brokers = {} if sent is None else {"1": {"nodeid": 1, "state": "UP", "stateage": 1, "txbytes": sent}}
         partition = {
             "txmsgs": sent,
             "txbytes": sent,
@@ -96,7 +96,7 @@ def test_bytes_on_the_wire_stay_in_the_zone_that_their_broker_had() -> None:
     seen, costs = [], []
     for sent, rack in enumerate([None, "az-b", "az-a"], start=1):
         topology._racks = {1: rack}
-        brokers = {"1": {"nodeid": 1, "state": "UP", "txbytes": sent * 100}}
+        brokers = {"1": {"nodeid": 1, "state": "UP", "stateage": 1, "txbytes": sent * 100}}
         statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": {}}))
         seen.append(statistics.complete(in_use.traffic()).wire_bytes)
         costs.append(statistics.complete(in_use.traffic()).wire_cost() or 0.0)
@@ -122,7 +122,7 @@ def test_records_of_a_topic_wait_for_the_racks_of_their_leaders(mock: MockCluste
             str(number): {**idle, "txmsgs": records, "txbytes": records * 50, "leader": leader}
             for number, leader in enumerate((1, 2))
         }
-        brokers = {"2": {"nodeid": 2, "state": "UP", "txbytes": records * 100}}
+        brokers = {"2": {"nodeid": 2, "state": "UP", "stateage": 1, "txbytes": records * 100}}
         topics = {TOPIC: {"partitions": partitions, "batchsize": {"sum": 100}}}
         producer._kafka_azimuth.statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
         traffic = producer.traffic()
@@ -166,7 +166,7 @@ def test_bytes_do_not_wait_for_racks_that_the_application_gives(mock: MockCluste
     """A broker that the given racks lack gets none later; the whole topic had no figures for a minute."""
     producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 600_000}), racks={1: "az-a"})
     one = {"txmsgs": 5, "txbytes": 250, "leader": 2, "msgq_bytes": 0, "xmit_msgq_bytes": 0, "msgs_inflight": 0}
-    brokers = {"2": {"nodeid": 2, "state": "UP", "txbytes": 300}}
+    brokers = {"2": {"nodeid": 2, "state": "UP", "stateage": 1, "txbytes": 300}}
     topics = {TOPIC: {"partitions": {"0": one}, "batchsize": {"sum": 100}}}
     producer._kafka_azimuth.statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
     traffic = producer.traffic()

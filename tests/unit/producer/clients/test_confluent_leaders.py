@@ -1,6 +1,7 @@
 """`AZAwareProducer` while leaders move, or are not known, on librdkafka's mock cluster."""
 
 import asyncio
+import json
 import threading
 import time
 from typing import Any
@@ -59,6 +60,49 @@ def test_a_leader_that_moves_without_a_lost_broker_is_followed_by_the_statistics
     wait_until(follows, 10)
     assert partitioner.locality.reason is Reason.LOCAL
     producer.purge()
+    producer.close()
+
+
+def test_a_broker_that_returns_in_another_rack_is_followed(mock: MockCluster) -> None:
+    """Racks were read again after 300 s: until then the records left their zone, and counted as local."""
+    mock.create(TOPIC, [1, 2])
+    seen = Deliveries()
+    up: set[int] = set()
+
+    def take(report: str) -> None:
+        up.update(one["nodeid"] for one in json.loads(report)["brokers"].values() if one["state"] == "UP")
+
+    settings = config(mock, **{"statistics.interval.ms": 50, "on_delivery": seen, "stats_cb": take})
+    producer = AZAwareProducer(settings, refresh_s=1.0, hold_s=0.0)
+    producer.produce(TOPIC, b"v")
+    producer.produce(TOPIC, b"v", partition=1)
+    assert producer.flush(10) == 0
+    partitioner = producer._kafka_azimuth.topics_in_use.partitioners[TOPIC]
+    wait_until(lambda: producer.poll(0.05) >= 0 and up >= {1, 2})
+    assert seen.partitions == {0: 1, 1: 1}
+    for broker, rack in ((1, b"az-b"), (2, b"az-a")):
+        mock.down(broker)
+        mock._do("rd_kafka_mock_broker_set_rack", broker, rack)
+        mock.up(broker)
+
+    def follows() -> bool:
+        for partition in (0, 1):
+            producer.produce(TOPIC, b"v", partition=partition)
+        producer.poll(0.05)
+        return partitioner.locality.candidates == (1,)
+
+    wait_until(follows, 20)
+    assert producer.flush(10) == 0
+    before = producer.traffic()
+    assert sum(count.records for count in before.zones.values()) == seen.partitions.total()
+    for partition in (0, 1, 1):
+        producer.produce(TOPIC, b"v", partition=partition)
+    assert producer.flush(10) == 0
+    after = producer.traffic()
+    assert {zone: count.records - before.zones[zone].records for zone, count in after.zones.items()} == {
+        "az-a": 2,
+        "az-b": 1,
+    }
     producer.close()
 
 

@@ -42,7 +42,7 @@ def report(at_s: float, **waiting: int) -> str:
     one = {**IDLE, "msgq_bytes": 0, "xmit_msgq_bytes": 0, "txbytes": 0, "leader": 1}
     partitions = {"0": {**one, **waiting}, "1": one, "2": one}
     topics = {TOPIC: {"partitions": partitions, "batchsize": {"sum": 0}}}
-    brokers = {"b": {"nodeid": 1, "state": "UP", "txbytes": 1}}
+    brokers = {"b": {"nodeid": 1, "state": "UP", "stateage": 1, "txbytes": 1}}
     return json.dumps({"ts": int(at_s * 1e6), "brokers": brokers, "topics": topics})
 
 
