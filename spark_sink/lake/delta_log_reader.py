@@ -35,8 +35,8 @@ _FEW = 8  # commits; a batch of a quiet table has few of its partitions
 _FOREVER_MS = 253_402_300_799_000  # the end of the year 9999, ms since 1970
 
 _LOG, _RESTORE = "_delta_log", '"RESTORE"'
-_REPLACE = "REPLACE TABLE"
-_REPLACES = {f"{create}{_REPLACE}{select}" for create in ("", "CREATE OR ") for select in ("", " AS SELECT")}
+_REPLACE, _CLONE = "REPLACE TABLE", "CLONE"
+_REPLACES = {f"{create}{_REPLACE}{select}" for create in ("", "CREATE OR ") for select in ("", " AS SELECT")} | {_CLONE}
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|(\d{10})\.(\d{10})\.parquet)")
 
@@ -81,8 +81,11 @@ class LogEntry:
 
     @property
     def replaces_table(self) -> bool:
-        """Whether this is a CREATE OR REPLACE TABLE: it removes the rows, and Delta keeps the transactions."""
-        infos = _commit_infos(lines_of(self.text)) if _REPLACE in self.text else ()
+        """Whether this is a CREATE OR REPLACE TABLE: it removes the rows, and Delta keeps the transactions.
+
+        With CLONE it has one name for a table that is replaced and for a new one, which has no transactions to refuse.
+        """
+        infos = _commit_infos(lines_of(self.text)) if _REPLACE in self.text or f'"{_CLONE}"' in self.text else ()
         return any(one.get("operation") in _REPLACES for one in infos)
 
     def brought_back(self, find: Callable[[int], int]) -> int | None:

@@ -170,13 +170,14 @@ def test_a_new_table_in_the_old_place_is_read_from_its_start(tmp_path: Path) -> 
         "CREATE OR REPLACE TABLE AS SELECT": True,  # of Spark, as the two below
         "REPLACE TABLE": True,
         "REPLACE TABLE AS SELECT": True,
+        "CLONE": True,  # of its CREATE OR REPLACE TABLE ... CLONE
         "CREATE TABLE AS SELECT": False,
         "WRITE": False,
     }.items(),
 )
 def test_a_commit_that_replaces_its_table_is_known_by_its_operation(operation: str, *, replaces: bool) -> None:
     """By the operation alone: a comment may have these words, too."""
-    text = json.dumps({"commitInfo": {"operation": operation, "note": '"operation":"REPLACE TABLE"'}})
+    text = json.dumps({"commitInfo": {"operation": operation, "note": '"operation":"REPLACE TABLE"', "of": "CLONE"}})
     assert LogEntry(3, text).replaces_table == replaces
     assert LogEntry(3, text.replace(": ", ":")).replaces_table == replaces
 
