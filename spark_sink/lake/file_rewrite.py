@@ -17,7 +17,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from spark_sink.errors import TableError
 from spark_sink.lake.file_statistics import FileStatistics
 from spark_sink.lake.foreign_parquet import open_parquet, with_times_of, without_views
-from spark_sink.lake.parquet_landing import storage_errors
+from spark_sink.lake.parquet_landing import close_stream, storage_errors
 from spark_sink.lake.partition_folders import make_folder, new_file
 
 _GROUP_BYTES = 8 << 20
@@ -228,8 +228,7 @@ class _Joined:
     def close(self, now_ms: int) -> AddAction:
         self._flush()
         self._writer.close()
-        self._stream.close()
-        size = self._files.get_file_info(self._path).size
+        size = close_stream(self._stream, self._files, self._path)
         stats = self._statistics.json(self.schema.names)
         return AddAction(self._path, size, self._values, now_ms, False, stats)  # noqa: FBT003 -- no data changes
 

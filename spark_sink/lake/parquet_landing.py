@@ -214,8 +214,7 @@ class _OpenFile:
         self.flush()
         with storage_errors(self._place):
             self._opened().close()
-            self._stream.close()
-            size = self._files.get_file_info(self._path).size
+            size = close_stream(self._stream, self._files, self._path)
         return DataFile(
             path=self._path,
             size_bytes=size,
@@ -273,6 +272,19 @@ def _partition_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_date32(kind) and rows_outside([column], pa.schema([("", kind)])):
         raise SchemaError("a partition column has a date outside the years 1 to 9999, which no reader of Delta accepts")
     return column.cast(pa.string())
+
+
+def close_stream(stream: pa.NativeFile, files: pa_fs.FileSystem, path: str) -> int:
+    """Close a written file, and return its size: readers cannot open a file of another size than the table says.
+
+    Raises:
+        TableError: the storage has another size.
+    """
+    size: int = stream.tell()
+    stream.close()
+    if (stored := files.get_file_info(path).size) != size:
+        raise TableError(f"{path}: {size} bytes were written, and {stored or 0} are stored; nothing was committed")
+    return size
 
 
 class storage_errors:  # noqa: N801 -- reads as the statement it is

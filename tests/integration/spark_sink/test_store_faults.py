@@ -24,6 +24,7 @@ STEPS = [  # what writes, and what reads; the swap of Delta is a conditional PUT
     ("delta", "PUT", r"_delta_log/\d*[1-9]\.json"),
     ("delta", "GET", r"_delta_log/"),
     ("delta", "PUT", r"\.parquet"),
+    ("delta", "HEAD", r"\.parquet"),
     ("iceberg", "PUT", r"\.metadata\.json"),
     ("iceberg", "GET", r"\.metadata\.json"),
     ("iceberg", "PUT", r"\.avro"),
