@@ -77,7 +77,7 @@ def last_write(files: pa_fs.FileSystem, folder: str) -> float:
 
 
 def remove(files: pa_fs.FileSystem, folder: str) -> None:
-    """Remove what is left of the folder; VACUUM does it where this fails."""
+    """Remove what is left of the folder; a later start of the query does it where this fails."""
     try:
         if files.get_file_info(folder).type == pa_fs.FileType.Directory:
             files.delete_dir(folder)
