@@ -87,7 +87,7 @@ def client_partitioner(config: Mapping[str, Any]) -> ClientPartitioner:
 
 def with_default(config: Mapping[str, Any]) -> dict[str, Any]:
     """Set the default if there is none: until leaders are known, librdkafka chooses, and must map keys equally."""
-    return {**config} if configured_partitioner(config) is not None else {**config, "partitioner": DEFAULT.value}
+    return {**config} if configured_partitioner(config) is not None else {"partitioner": DEFAULT.value, **config}
 
 
 def log_default(config: Mapping[str, Any]) -> None:
