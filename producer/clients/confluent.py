@@ -210,13 +210,11 @@ class AZAwareProducer(Producer):
 
     def close(self, *args: object, **kwargs: object) -> bool:
         """Stop watching the leaders and close, as the base class does, which takes any arguments and ignores them."""
-        self._kafka_azimuth.watcher.close()
-        self._kafka_azimuth.direct.close()
+        _stop(self)
         return super().close(*args, **kwargs)
 
     def __exit__(self, *exception: object) -> bool | None:
-        self._kafka_azimuth.watcher.close()
-        self._kafka_azimuth.direct.close()
+        _stop(self)
         return super().__exit__(*exception)
 
 
@@ -224,6 +222,14 @@ def _take(producer: AZAwareProducer, parts: ProducerParts) -> None:
     """Set the parts of a producer. A subclass may have a `__setattr__` for its own attributes."""
     object.__setattr__(producer, "_kafka_azimuth", parts)
     object.__setattr__(producer, "_kafka_azimuth_destinations", parts.topics_in_use.destinations)
+
+
+def _stop(producer: AZAwareProducer) -> None:
+    """End what uses the client; before the constructor has run, which may fail in a subclass, nothing does."""
+    parts: ProducerParts | None = getattr(producer, "_kafka_azimuth", None)
+    if parts is not None:
+        parts.watcher.close()
+        parts.direct.close()
 
 
 def _client_of(owner: "weakref.ref[AZAwareProducer]") -> Callable[[], Lister | None]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 
 from producer import AZAwareProducer
 from producer.testing import MockCluster
@@ -135,6 +135,13 @@ def test_a_refused_second_constructor_changes_no_count(mock: MockCluster) -> Non
             producer.__init__(config(mock))  # type: ignore[misc]  # a call that programs should not make
         assert producer.traffic().local.records == expected
     producer.close()
+
+
+@pytest.mark.parametrize("kind", [Producer, AZAwareProducer])
+def test_a_producer_that_was_never_constructed_can_be_closed(kind: type[Producer]) -> None:
+    """A subclass may close it in `__del__` or `finally`, when its own constructor failed before the base class's."""
+    assert kind.__new__(kind).close() is True
+    assert kind.__new__(kind).__exit__(None, None, None) is None
 
 
 def test_a_constructor_may_be_called_again_after_it_failed(mock: MockCluster) -> None:
