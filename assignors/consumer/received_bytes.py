@@ -93,7 +93,8 @@ class ReceivedBytes:
         with self._lock:
             counts, wire = dict(self._counts), dict(self._wire)
         racks = self._racks.of({broker for _, broker in counts} | wire.keys())
-        return ReceivedTraffic.of(counts, racks, self._config.get("client.rack"), wire)
+        rack = self._config.get("client.rack")
+        return ReceivedTraffic.of(counts, racks, None if rack is None else str(rack), wire)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials from the next request for racks on."""

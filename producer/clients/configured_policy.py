@@ -34,8 +34,9 @@ def zone_policy(config: Mapping[str, Any], options: ProducerOptions) -> ZonePoli
         raise PolicyError(f"keys={options['keys']!r} and choose={choose!r}: choose replaces keys, give one of them")
     if mode is KeyMode.GLOBAL and choose is None:
         log_default(config)
+    rack = config.get("client.rack")
     return ZonePolicy(
-        rack=config.get("client.rack"),
+        rack=str(rack) if isinstance(rack, int) else rack,  # the client takes numbers, too, such as Azure's zone 1
         keys=mode,
         key_rules=rules,
         choose=choose,

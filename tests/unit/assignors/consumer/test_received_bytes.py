@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from assignors import AIOGroupConsumer, GroupConsumer, HRWAssignor, MembershipError
 from assignors.clients import ReceivedTraffic
+from assignors.clients.broker_racks import BrokerRacks
 from assignors.consumer.received_bytes import ReceivedBytes
 from producer.testing import MockCluster
 from tests.records import read
@@ -134,3 +135,11 @@ def test_counts_never_fall_and_stay_with_the_broker_that_sent_them() -> None:
     assert counted._wire == {1: 150 + 10 + 20}
     counted.hear(report(20, p0=partition(-1, 2, 20)))
     assert counted._counts == {("t", 1): (5, 50), ("t", 2): (5, 50)}
+
+
+def test_a_zone_may_be_a_number() -> None:
+    """The client takes it as text, and so do the brokers; compared as a number, each byte would cross zones."""
+    counted = ReceivedBytes({"statistics.interval.ms": 5, "client.rack": 2})
+    counted._racks = BrokerRacks({}, lambda: {1: "2"})
+    counted.hear(report(100, p0=partition(1, 5, 50)))
+    assert counted.traffic().local == (5, 50)

@@ -30,12 +30,18 @@ def test_configuration_may_come_as_keywords(mock: MockCluster) -> None:
         producer.close()
 
 
+def test_a_zone_may_be_a_number(mock: MockCluster) -> None:
+    """As in the base class, which makes it text: a zone of Azure is 1, 2 or 3."""
+    with AZAwareProducer(config(mock, **{"client.rack": 2})) as producer:
+        assert producer.traffic().rack == "2"
+
+
 @pytest.mark.parametrize(
     ("rack", "arguments", "says"),
     [
         ("az-a", {"keys": "nearest"}, "'global', 'local-mod', 'local-hrw'"),
         (" ", {}, "empty"),
-        (5, {}, "rack=5, need text"),
+        (b"az-a", {}, "rack=b'az-a', need text"),
         ("az-a", {"fallback": "az-b"}, r"need a list of zones: \['az-b'\]"),
         ("az-a", {"batch_bytes": 0}, "batch_bytes=0"),
         ("az-a", {"hold_s": float("nan")}, "hold_s=nan"),
