@@ -233,7 +233,7 @@ class RecordSteps:
     def report_commits(self) -> None:
         """Pass the answers to commits to the program, and without `on_commit` log those that failed."""
         for error, offsets in self._commits.report():
-            log.warning("%d offsets were not committed: %s", len(offsets), error)
+            log.warning("a commit of %d offsets failed: %s", len(offsets), error)
 
     def report_last_commits(self) -> None:
         """As `report_commits`, and go on after an `on_commit` that raises; raise the first error at the end."""
