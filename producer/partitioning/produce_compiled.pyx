@@ -25,9 +25,6 @@ from producer.decisions.record_bytes import headers_length, key_bytes, sent_byte
 from producer.decisions.rendezvous_slots import DRAWS, slots_for
 from producer.traffic_cost import Count
 
-# Of a key and its length; the four of librdkafka's partitioners.
-ctypedef uint32_t (*Hash)(const unsigned char*, Py_ssize_t) noexcept nogil
-
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
@@ -37,105 +34,9 @@ cdef object send = Producer.produce
 cdef object ANY_PARTITION = -1
 cdef object NO_TIMESTAMP = 0
 
-# Functions of librdkafka's public interface, with its handles of a client and of a topic as plain pointers.
-ctypedef void* (*TopicNew)(void*, const char*, void*) noexcept
-ctypedef void (*TopicDestroy)(void*) noexcept
-ctypedef const char* (*Name)(void*) noexcept
-ctypedef int (*Enqueue)(void*, int32_t, int, const void*, size_t, const void*, size_t, void*) noexcept
-
-cdef TopicNew topic_new = NULL
-cdef TopicDestroy topic_destroy = NULL
-cdef Name client_name = NULL
-cdef Enqueue enqueue = NULL
-
-cdef enum:
-    COPY = 2  # RD_KAFKA_MSG_F_COPY
-
-
-cdef void find_functions():
-    """Find them in the library that confluent-kafka has loaded; all stay NULL if it hides them."""
-    global topic_new, topic_destroy, client_name, enqueue
-    try:
-        library = ctypes.CDLL(cimpl.__file__)
-        names = ("rd_kafka_topic_new", "rd_kafka_topic_destroy", "rd_kafka_name", "rd_kafka_produce")
-        found = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
-    except (AttributeError, OSError):
-        return
-    topic_new = <TopicNew><uintptr_t>found[0]
-    topic_destroy = <TopicDestroy><uintptr_t>found[1]
-    client_name = <Name><uintptr_t>found[2]
-    enqueue = <Enqueue><uintptr_t>found[3]
-
-
-find_functions()
-
-
-cdef inline void* client_of(PyObject* producer) noexcept:
-    """Read the handle of a `confluent_kafka.Producer`, the first word after the header; NULL once it is closed."""
-    return (<void**>(<char*>producer + sizeof(PyObject)))[0]
-
-
-@cython.final
-cdef class DirectQueue:
-    """Queues records in librdkafka without confluent-kafka, which takes most of the time of a `produce`.
-
-    For each record confluent-kafka (2.16) parses eight arguments, lets librdkafka find the topic by its name, and
-    allocates a state for the delivery report, also without a callback; `poll` then takes the interpreter's lock for
-    each report. This is only for records without callback, headers and timestamp. All others, and all records that
-    librdkafka refuses here, go through confluent-kafka, whose errors the caller gets.
-
-    Contract:
-    * It may outlive the producer, because destinations refer to it: it is closed before the producer's memory is freed.
-    * `start` follows the base class's constructor, and `close` precedes its `close`: the handles of topics must not
-      outlive the client's. If the client was closed first, or belongs to the process before a fork, they are left.
-    * Without `start`, or where a check fails, it stays closed, and every record goes through confluent-kafka.
-    """
-
-    cdef PyObject* owner
-    cdef void* client
-    cdef dict handles
-    cdef long process
-
-    def __cinit__(self, owner):
-        # The only word that a constructor sets from NULL to an open client, if this is how confluent-kafka keeps it.
-        self.owner = <PyObject*>owner if client_of(<PyObject*>owner) is NULL else NULL
-        self.client = NULL
-        self.handles = {}
-        self.process = getpid()
-
-    def start(self):
-        """Find the client of the owner, which is open now, by the name that librdkafka gives its producers."""
-        if enqueue is NULL or self.owner is NULL:
-            return
-        cdef void* found = client_of(self.owner)
-        if found is not NULL and b"#producer-" in <bytes>client_name(found):
-            self.client = found
-            # Called before the producer's client is destroyed, also by the collector, and in any order of the garbage.
-            weakref.finalize(<object>self.owner, self.close)
-
-    @property
-    def is_open(self):
-        """Whether records may take this way."""
-        return self.client is not NULL
-
-    cdef void* open_topic(self, str topic) except? NULL:
-        """Find the handle of a topic; NULL if there is none."""
-        if topic in self.handles:
-            return <void*><uintptr_t>self.handles[topic]
-        name = topic.encode()
-        cdef void* handle = topic_new(self.client, name, NULL)
-        if handle is not NULL:
-            self.handles[topic] = <uintptr_t>handle
-        return handle
-
-    def close(self):
-        """Release the handles; may be called twice."""
-        cdef void* client = self.client
-        self.client = NULL
-        handles, self.handles = self.handles, {}
-        if client is not NULL and client_of(self.owner) is client and getpid() == self.process:
-            for handle in handles.values():
-                topic_destroy(<void*><uintptr_t>handle)
+include "produce_compiled_queue.pxi"
+include "produce_compiled_slots.pxi"
+include "produce_compiled_hashes.pxi"
 
 
 @cython.final
@@ -169,85 +70,6 @@ cdef class PartitionCounts:
     def of(self, Py_ssize_t partition):
         """Return the count of one partition."""
         return Count(self.cells[2 * partition], self.cells[2 * partition + 1])
-
-
-cdef extern from *:
-    """
-    #define GOLDEN 0x9E3779B97F4A7C15ULL
-    """
-    const uint64_t GOLDEN
-
-
-cdef inline uint64_t finalized(uint64_t value) noexcept nogil:
-    value = (value ^ value >> 30) * <uint64_t>0xBF58476D1CE4E5B9
-    value = (value ^ value >> 27) * <uint64_t>0x94D049BB133111EB
-    return value ^ value >> 31
-
-
-cdef inline uint64_t mixed(uint64_t value) noexcept nogil:
-    return finalized((value + 1) * GOLDEN)
-
-
-@cython.final
-cdef class DrawnTable:
-    """The sequence of `rendezvous_slots.hrw_table`, computed at each look-up.
-
-    A table of 10,000 partitions takes 2 MB: a key that was not seen for a while misses the caches, and this takes six
-    times as long as the draws. They read one bit for each partition.
-    """
-
-    cdef bytes bits
-    cdef array members
-    cdef const unsigned char* inside
-    cdef uint32_t slots
-    cdef uint64_t last
-    cdef uint64_t draws
-
-    def __init__(self, Py_ssize_t partitions, tuple members not None):
-        cdef Py_ssize_t member
-        universe = 1 << max(partitions - 1, 0).bit_length()
-        bits = bytearray(universe // 8 + 1)
-        for member in members:
-            bits[member >> 3] |= 1 << (member & 7)
-        self.bits = bytes(bits)
-        self.inside = <const unsigned char*>PyBytes_AS_STRING(self.bits)
-        self.members = array("I", members)
-        self.slots = slots_for(partitions)
-        self.last = universe - 1
-        self.draws = DRAWS
-
-    def __len__(self):
-        return self.slots
-
-    def __getitem__(self, Py_ssize_t slot):
-        if not 0 <= slot < self.slots:
-            raise IndexError(slot)
-        return self.winner(slot)
-
-    cdef inline Py_ssize_t winner(self, uint32_t slot) noexcept:
-        # One draw after another: compilers turn a block of draws into vectors, whose 64-bit products are slow.
-        cdef uint64_t at = (slot * self.draws + 1) * GOLDEN
-        cdef uint64_t end = at + self.draws * GOLDEN
-        cdef uint64_t drawn
-        while at != end:
-            drawn = finalized(at) & self.last
-            if self.inside[drawn >> 3] >> (drawn & 7) & 1:
-                return <Py_ssize_t>drawn
-            at += GOLDEN
-        return self.best(slot)
-
-    cdef Py_ssize_t best(self, uint32_t slot) noexcept:
-        """Score all members for a slot that drew none, as `rendezvous_slots._score_the_rest`."""
-        cdef const unsigned int* members = self.members.data.as_uints
-        cdef uint64_t own = mixed(slot)
-        cdef uint64_t score, highest = 0
-        cdef Py_ssize_t n, best = members[0]
-        for n in range(len(self.members)):
-            score = mixed(own ^ mixed(members[n] + (<uint64_t>1 << 32)))
-            if score > highest:
-                highest = score
-                best = members[n]
-        return best
 
 
 @cython.final
@@ -355,75 +177,6 @@ cdef class Destinations:
         if self.drawn is not None:
             return self.drawn.winner(slot)
         return <Py_ssize_t>self.objects[slot] if self.narrow is NULL else self.narrow[slot]
-
-
-cdef uint32_t murmur2(const unsigned char* key, Py_ssize_t size) noexcept nogil:
-    # As `org.apache.kafka.common.utils.Utils.murmur2`, sign bit cleared. Words are read in memory order: little endian.
-    cdef uint32_t mix = 0x5BD1E995
-    cdef uint32_t found = <uint32_t>0x9747B28C ^ <uint32_t>size
-    cdef uint32_t word
-    cdef Py_ssize_t at
-    cdef Py_ssize_t whole = size & ~3
-    for at in range(0, whole, 4):
-        memcpy(&word, key + at, 4)
-        word *= mix
-        word ^= word >> 24
-        word *= mix
-        found = found * mix ^ word
-    if size - whole == 3:
-        found ^= <uint32_t>key[whole + 2] << 16
-    if size - whole >= 2:
-        found ^= <uint32_t>key[whole + 1] << 8
-    if size - whole >= 1:
-        found = (found ^ key[whole]) * mix
-    found = (found ^ found >> 13) * mix
-    return (found ^ found >> 15) & 0x7FFFFFFF
-
-
-cdef uint32_t crc32(const unsigned char* key, Py_ssize_t size) noexcept nogil:
-    cdef uint32_t found = 0xFFFFFFFF
-    cdef Py_ssize_t at
-    for at in range(size):
-        found = crc_table[(found ^ key[at]) & 0xFF] ^ found >> 8
-    return ~found
-
-
-cdef uint32_t crc_table[256]
-
-
-cdef void fill_crc_table() noexcept:
-    # The polynomial of zlib and Ethernet, bits reversed.
-    cdef uint32_t value
-    cdef int byte, bit
-    for byte in range(256):
-        value = byte
-        for bit in range(8):
-            value = value >> 1 ^ (<uint32_t>0xEDB88320 if value & 1 else <uint32_t>0)
-        crc_table[byte] = value
-
-
-fill_crc_table()
-
-
-cdef uint32_t fnv1a(const unsigned char* key, Py_ssize_t size) noexcept nogil:
-    # As librdkafka, which takes the absolute value of a signed 32-bit hash.
-    cdef uint32_t found = 0x811C9DC5
-    cdef Py_ssize_t at
-    for at in range(size):
-        found = (found ^ key[at]) * <uint32_t>0x01000193
-    return ~found + 1 if found >> 31 else found
-
-
-cdef uint32_t scattered = int.from_bytes(urandom(4)) | 1
-
-
-cdef uint32_t scatter(const unsigned char* key, Py_ssize_t size) noexcept nogil:
-    # Marsaglia's xorshift (2003), whatever the key.
-    global scattered
-    scattered ^= scattered << 13
-    scattered ^= scattered >> 17
-    scattered ^= scattered << 5
-    return scattered
 
 
 cdef inline Py_ssize_t view(object data, const char** start) except -1:
