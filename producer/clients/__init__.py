@@ -10,6 +10,7 @@
 * `producer_options`: the settings that the producers for confluent-kafka share.
 * `delivery_reports`: counts delivered records, and calls the application's callback.
 * `leader_watcher`: the thread that refreshes leaders; `wake_up`: wakes it up, also from a signal handler.
+* `leader_requests`: its requests through the producer's own client.
 * `unpolled_reports`: reports that wait in memory because the application does not poll.
 * `call_apart`: a call of the client in a thread of its own, because a callback may have caused it.
 * `client_statistics`: librdkafka's statistics: wire bytes, queues, lost brokers.

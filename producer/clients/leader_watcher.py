@@ -10,15 +10,13 @@ from math import inf
 from time import monotonic, thread_time
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
-
-from producer.clients.call_apart import call_apart
+from producer.clients.leader_requests import LeaderRequests
 from producer.clients.unpolled_reports import UnpolledReports
 from producer.clients.wake_up import WakeUp
 from producer.decisions.candidate_partitions_in_zone import Leaders, Replicas
 from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError, PollWarning, RackWarning
-from producer.metadata_requests import Lister, Topology, read_leaders
+from producer.metadata_requests import Lister, Topology
 from producer.partitioning.topics_in_use import TopicsInUse
 
 SHORTEST_REFRESH_S: Final = 0.001
@@ -29,10 +27,6 @@ _FEW = 16
 """Number of topics that are read one by one through the producer, where each request waits behind records. More topics
 are read by name in one request over another connection."""
 _RACKS_AT_LEAST_S = 1.0
-_PROBE_S = 0.05
-_PAUSE_S = 0.95
-"""Seconds of a request, and seconds to the next one, while no broker is connected. A waiting request makes librdkafka
-try to connect 20 times a second, without its back-off, and each failure is an error for the application."""
 _JOIN_S = 1.0
 """Longest wait of `close` for a thread that waits for an answer over a connection of its own, seconds."""
 _REST = 20
@@ -93,14 +87,11 @@ class LeaderWatcher:
         self._unchanged = 0
         self._changes_until = -inf
         self._spent_s = 0.0
-        self._apart_s = 0.0
         self._wake = WakeUp()
-        self._closing = WakeUp()
-        self._closed = False
+        self._requests = LeaderRequests(self._replicas)
         self._warned = False
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
-        self._using_client = threading.RLock()
         self._loading = threading.RLock()
         self._is_loading = False
 
@@ -146,21 +137,12 @@ class LeaderWatcher:
         if client is not None and asked:
             lists = bool(self._topics_in_use.partitioners) and self._listed_at == -inf
             question = None if lists else topic
-            answered = self._read(partial(self._ask_apart, client, question), {topic}, left_s, lists=lists, blocks=True)
+            answered = self._read(
+                partial(self._requests.ask_apart, client, question), {topic}, left_s, lists=lists, blocks=True
+            )
             self._blocked_s = 0.0 if answered else self._blocked_s + monotonic() - began
         if topic not in self._topics_in_use.partitioners:
             self._missing.add(topic)
-
-    def _ask_apart(self, client: Lister, topic: str | None, timeout_s: float) -> Mapping[str, tuple[int | None, ...]]:
-        """As `read_leaders`, also inside a callback, which may send the first record to a dead-letter topic."""
-
-        def ask() -> Mapping[str, tuple[int | None, ...]]:
-            cpu = thread_time()
-            found = read_leaders(client, topic, timeout_s, replicas=self._replicas)
-            self._apart_s = thread_time() - cpu
-            return found
-
-        return call_apart(ask)
 
     def refresh_soon(self) -> None:
         """Request a reading of all topics in use; returns immediately."""
@@ -213,11 +195,7 @@ class LeaderWatcher:
 
     def close(self) -> None:
         """Stop the thread, and wait until it does not use the client any more; may be called twice."""
-        self._closed = True
-        self._closing.set()
-        self._wake.set()
-        with self._using_client:
-            pass
+        self._requests.close(self._wake.set)
         thread = self._thread
         if thread is not None and thread is not threading.current_thread() and thread.is_alive():
             thread.join(_JOIN_S)
@@ -229,7 +207,7 @@ class LeaderWatcher:
         thread = threading.Thread(target=_run, args=arguments, name="azimuth-leaders", daemon=True)
         with self._lock:
             # No call between the check and the assignment: there a signal handler could start another thread.
-            if self._thread is None and not self._closed:
+            if self._thread is None and not self._requests.closed:
                 self._thread = thread
                 thread.start()
 
@@ -256,10 +234,8 @@ class LeaderWatcher:
     def read_due(self) -> bool:
         """Read the leaders that are due; False if the thread can end."""
         client = self._client()
-        with self._using_client:
-            if client is None or self._closed:
-                return False
-            self.reports.take()
+        if client is None or not self._requests.unless_closed(self.reports.take):
+            return False
         topics = self._topics_due()
         before = {name: one.leaders for name, one in list(self._topics_in_use.partitioners.items())}
         within_s = self._topology.timeout_s
@@ -267,27 +243,11 @@ class LeaderWatcher:
             self._read(partial(self._topology.leaders_of, topics, replicas=self._replicas), topics, within_s)
         else:
             for topic in sorted(topics):
-                if not self._read(partial(self._ask_client, client, topic), topics, within_s):
+                if not self._read(partial(self._requests.ask, client, topic), topics, within_s):
                     break
         changed = any(one.leaders != before.get(name) for name, one in list(self._topics_in_use.partitioners.items()))
         self._unchanged = 0 if changed or self._topics_in_use.returning() else self._unchanged + 1
         return True
-
-    def _ask_client(self, client: Lister, topic: str, timeout_s: float) -> Mapping[str, tuple[int | None, ...]]:
-        """As `read_leaders`; while no broker is connected, in short requests with pauses, which `close` ends."""
-        until = monotonic() + timeout_s
-        while monotonic() + _PROBE_S < until:
-            try:
-                return self._ask_unless_closed(client, topic, _PROBE_S)
-            except MetadataError as error:
-                if not _is_unconnected(error):
-                    break  # the next request gets all the rest: shorter ones would wait as long for their answers
-            self._closing.wait(min(_PAUSE_S, max(0.0, until - monotonic())))
-        return self._ask_unless_closed(client, topic, max(0.0, until - monotonic()))
-
-    def _ask_unless_closed(self, client: Lister, topic: str, timeout_s: float) -> Mapping[str, tuple[int | None, ...]]:
-        with self._using_client:
-            return {} if self._closed else read_leaders(client, topic, timeout_s, replicas=self._replicas)
 
     def _topics_due(self) -> set[str]:
         in_use = dict(self._topics_in_use.partitioners)
@@ -305,7 +265,7 @@ class LeaderWatcher:
         If a first record waits for it (`blocks`), racks that could not be read are left to the thread.
         """
         began, cpu = monotonic(), thread_time()
-        self._apart_s = 0.0
+        self._requests.apart_s = 0.0
         try:
             found = ask(timeout_s)
         except MetadataError as error:
@@ -320,7 +280,7 @@ class LeaderWatcher:
         for name in {*self._topics_in_use.partitioners, *wanted} & found.keys():
             self._use(name, found[name], now)
             self._missing.discard(name)
-        self._spent_s = thread_time() - cpu + self._apart_s
+        self._spent_s = thread_time() - cpu + self._requests.apart_s
         return True
 
     def _use(self, topic: str, leaders: Leaders, now: float) -> None:
@@ -346,11 +306,6 @@ class LeaderWatcher:
                 RackWarning,
                 stacklevel=4,
             )
-
-
-def _is_unconnected(error: MetadataError) -> bool:
-    reason = error.__cause__
-    return isinstance(reason, KafkaException) and reason.args[0].code() == KafkaError._TRANSPORT  # noqa: SLF001 - its constant
 
 
 def _is_name(topic: object) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Message
 
-from producer.clients import leader_watcher
+from producer.clients import leader_requests
 from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
 
@@ -41,5 +41,5 @@ def leaders_held_back(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
         assert may_read.wait(60)
         return read_leaders(*arguments, **more)
 
-    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+    monkeypatch.setattr(leader_requests, "read_leaders", read)
     return may_read

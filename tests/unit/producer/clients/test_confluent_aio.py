@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import murmur2
 
 from producer import AZAwareAIOProducer, AZAwareAIOSerializingProducer, Count, Reason
-from producer.clients import leader_watcher
+from producer.clients import leader_requests
 from producer.metadata_requests import Lister, read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, config, leaders_held_back
@@ -110,7 +110,7 @@ def test_concurrent_calls_read_a_new_topic_once(mock: MockCluster, monkeypatch: 
         assert go.wait(60)
         return read_leaders(client, topic, *arguments, **more)
 
-    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+    monkeypatch.setattr(leader_requests, "read_leaders", read)
 
     async def run() -> Count:
         async with AZAwareAIOProducer(config(mock)) as producer:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from producer import AZAwareAIOProducer, AZAwareProducer, AZAwareSerializingProducer, RackWarning, Reason, Traffic
-from producer.clients import leader_watcher
+from producer.clients import leader_requests
 from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
@@ -274,7 +274,7 @@ def test_a_topic_whose_partitions_the_application_chooses_is_read_without_a_wait
         readers.append(threading.current_thread().name)
         return read_leaders(*arguments, **more)
 
-    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+    monkeypatch.setattr(leader_requests, "read_leaders", read)
 
     async def run() -> Traffic:
         async with AZAwareAIOProducer(config(mock), count="queued") as producer:

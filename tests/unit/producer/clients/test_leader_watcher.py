@@ -1,16 +1,14 @@
 """When leaders are read, and the leaders in use after a failed request."""
 
-import threading
 import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
 from producer import MetadataError, RackWarning, Reason
-from producer.clients import leader_watcher
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.sticky import chance
@@ -19,7 +17,6 @@ from producer.partitioning.partition_of_record import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
 from tests.unit.producer.clients.watched_cluster import Cluster, watching
-from tests.waiting import wait_until
 
 
 class Large:
@@ -139,43 +136,6 @@ def test_a_topic_may_be_loaded_while_leaders_are_read() -> None:
 
     in_use.partitioners["racing"] = Racing("racing", in_use.policy, chance())
     assert watcher.read_due()
-
-
-class Failing:
-    """A client whose requests fail at once; notes the time that each one was given."""
-
-    def __init__(self, *codes: int) -> None:
-        self.codes = codes
-        self.allowed_s: list[float] = []
-
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ARG002 - as Lister's
-        """Fail."""
-        self.allowed_s.append(timeout)
-        raise KafkaException(KafkaError(self.codes[min(len(self.allowed_s), len(self.codes)) - 1]))
-
-
-def test_the_thread_asks_seldom_for_a_connection_and_long_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A waiting request makes librdkafka connect 20 times a second; `close` ends a pause, where it waited for 10 s."""
-    watcher = LeaderWatcher(lambda: None, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}))
-    slow = Failing(KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
-    with pytest.raises(MetadataError):
-        watcher._ask_client(slow, "t", 10.0)
-    assert slow.allowed_s[:2] == [0.05, 0.05]
-    assert 8.0 < slow.allowed_s[2] <= 9.1
-    away = Failing(KafkaError._TRANSPORT)
-    with pytest.raises(MetadataError):
-        watcher._ask_client(away, "t", 2.0)
-    asked = len(away.allowed_s)
-    assert asked <= 4
-    assert away.allowed_s[:-1] == [0.05] * (asked - 1)
-    monkeypatch.setattr(leader_watcher, "_PAUSE_S", 60.0)
-    asking = threading.Thread(target=watcher._ask_client, args=(away, "t", 120.0))
-    asking.start()
-    wait_until(lambda: len(away.allowed_s) == asked + 1)
-    watcher.close()
-    asking.join(10)
-    assert not asking.is_alive()
-    assert len(away.allowed_s) == asked + 1
 
 
 @pytest.mark.usefixtures("no_thread")

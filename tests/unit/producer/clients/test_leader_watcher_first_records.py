@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from producer import MetadataError, RackWarning
-from producer.clients import leader_watcher
+from producer.clients import leader_requests
 from producer.clients.call_apart import call_apart
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
@@ -47,7 +47,7 @@ def test_a_signal_handler_does_not_wait_for_leaders_that_its_thread_waits_for(
             watcher.load(topic)  # as the handler's `produce`
         return call_apart(read)
 
-    monkeypatch.setattr(leader_watcher, "call_apart", interrupted)
+    monkeypatch.setattr(leader_requests, "call_apart", interrupted)
     watcher.load("flights")
     assert readings == 1
     assert not watcher.must_load("flights")
@@ -58,7 +58,7 @@ def test_a_signal_handler_does_not_wait_for_leaders_that_its_thread_waits_for(
 
 def test_only_the_first_record_of_a_topic_waits_for_a_cluster_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """All later ones go where librdkafka puts them at once; the thread asks on."""
-    monkeypatch.setattr(leader_watcher, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(leader_requests, "_PAUSE_S", 0.0)
     client = Unreachable()
     in_use = TopicsInUse(ZonePolicy(rack="az-a"))
     watcher = LeaderWatcher(lambda: client, in_use, Topology({}), away_s=0.001, refresh_s=0.01)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from producer import AZAwareProducer, AZAwareSerializingProducer, Count, ForkError, MetadataError, Reason
-from producer.clients import leader_watcher, unpolled_reports
+from producer.clients import leader_requests, leader_watcher, unpolled_reports
 from producer.metadata_requests import read_leaders
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
@@ -168,7 +168,7 @@ def test_records_that_are_delivered_before_the_leaders_are_read_count_for_their_
             raise MetadataError("away")
         return read_leaders(*arguments, **more)
 
-    monkeypatch.setattr(leader_watcher, "read_leaders", read)
+    monkeypatch.setattr(leader_requests, "read_leaders", read)
     producer = AZAwareProducer(config(mock), metadata_timeout_s=0.01)
     assert producer.produce_batch(topic, [{"value": b"v"}] * 10, partition=1) == 10
     for number in range(60):  # librdkafka chooses among all partitions
