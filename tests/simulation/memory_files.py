@@ -78,6 +78,10 @@ class Stream:
         """The whole text."""
         return self._text.encode()
 
+    def tell(self) -> int:
+        """The size of the written file, as `Files.get_file_info` has it."""
+        return int(self.store.data[self.path].num_rows)
+
     def close(self) -> None:
         """Nothing is left open."""
 
