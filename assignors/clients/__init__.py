@@ -1,6 +1,7 @@
 """Code that every Kafka client of these packages needs.
 
 * `kafka_python_names`: librdkafka's properties under kafka-python's names.
+* `librdkafka_values`: values of its properties, read as it reads them.
 * `kafka_python_security`: certificates, keystores and tokens for kafka-python's clients.
 * `masked_addresses`: addresses without secrets, for messages.
 * `client_creation`: clients of confluent-kafka from a user's properties.
@@ -23,6 +24,7 @@ if typing.TYPE_CHECKING:
     from assignors.clients.broker_racks import BrokerRacks
     from assignors.clients.compacted_topic import CompactedFeed, TableTopic, make_compacted_topic
     from assignors.clients.kafka_python_names import CLIENT, kafka_python_settings, refused_property
+    from assignors.clients.librdkafka_values import flat, whole_number
     from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
     from assignors.clients.masked_addresses import shown
     from assignors.clients.received_traffic import Received, ReceivedTraffic
@@ -36,6 +38,7 @@ else:
             "broker_racks": ["BrokerRacks"],
             "compacted_topic": ["CompactedFeed", "TableTopic", "make_compacted_topic"],
             "kafka_python_names": ["CLIENT", "kafka_python_settings", "refused_property"],
+            "librdkafka_values": ["flat", "whole_number"],
             "log_offsets": ["LogOffsets", "Offset", "OffsetWithMetadata"],
             "masked_addresses": ["shown"],
             "received_traffic": ["Received", "ReceivedTraffic"],
@@ -57,10 +60,12 @@ __all__ = [
     "TableTopic",
     "admin_properties",
     "ask_brokers",
+    "flat",
     "kafka_python_settings",
     "make_compacted_topic",
     "refused_property",
     "shown",
     "topic_name",
+    "whole_number",
     "why_unreachable",
 ]

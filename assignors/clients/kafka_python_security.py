@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from assignors.clients.librdkafka_values import text
 from assignors.errors import MembershipError
 
 _CONTEXT: Final = (
@@ -38,12 +39,12 @@ def kafka_python_security(config: Mapping[str, Any]) -> dict[str, Any]:
         MembershipError: a certificate, a key or a keystore cannot be read.
     """
     found: dict[str, Any] = {}
-    if str(config.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
+    if text(config.get("ssl.endpoint.identification.algorithm")).lower() == "none":
         found["ssl_check_hostname"] = False
     if _needs_context(config):
         found["ssl_context"] = _context(config)
     if (callback := config.get("oauth_cb")) is not None:
-        found["sasl_oauth_token_provider"] = TokenProvider(callback, str(config.get("sasl.oauthbearer.config", "")))
+        found["sasl_oauth_token_provider"] = TokenProvider(callback, text(config.get("sasl.oauthbearer.config")))
     return found
 
 
@@ -80,26 +81,20 @@ class TokenProvider(AbstractTokenProvider):
 
 
 def _needs_context(config: Mapping[str, Any]) -> bool:
-    if str(config.get("security.protocol", "")).lower() not in _TLS:
+    if text(config.get("security.protocol")).lower() not in _TLS:
         return False
     # kafka-python takes no folder of certificates.
-    return any(_given(config, name) for name in _CONTEXT) or _finds_authorities(
-        str(config.get("ssl.ca.location") or "")
-    )
+    return any(text(config.get(name)) for name in _CONTEXT) or _finds_authorities(text(config.get("ssl.ca.location")))
 
 
 def _finds_authorities(location: str) -> bool:
     return location == _PROBE or (location != "" and Path(location).is_dir())
 
 
-def _given(config: Mapping[str, Any], name: str) -> bool:
-    return config.get(name) is not None and config[name] != ""
-
-
 def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if str(config.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
+    if text(config.get("ssl.endpoint.identification.algorithm")).lower() == "none":
         context.check_hostname = False
     if str(config.get("enable.ssl.certificate.verification", True)).lower() in {"false", "f", "0"}:
         context.check_hostname = False
@@ -107,8 +102,8 @@ def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
     try:
         _trust(context, config)
         _identify(context, config)
-        if _given(config, "ssl.cipher.suites"):
-            context.set_ciphers(str(config["ssl.cipher.suites"]))
+        if suites := text(config.get("ssl.cipher.suites")):
+            context.set_ciphers(suites)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError; neither contains the text of a key
         named = ", ".join(sorted(name for name in config if name.startswith("ssl.")))
         raise MembershipError(f"certificates or keys cannot be read ({named}): {error}") from error
@@ -116,23 +111,23 @@ def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
 
 
 def _trust(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
-    location, text = config.get("ssl.ca.location"), config.get("ssl.ca.pem")
-    location = None if location == _PROBE else location
+    location, pem = text(config.get("ssl.ca.location")), text(config.get("ssl.ca.pem"))
+    location = "" if location == _PROBE else location
     if location:
-        path = Path(str(location))
+        path = Path(location)
         context.load_verify_locations(**{"capath" if path.is_dir() else "cafile": str(path)})
-    if text:
+    if pem:
         # Comments between certificates may have other letters, which Python refuses and OpenSSL skips.
-        context.load_verify_locations(cadata=str(text).encode("ascii", "ignore").decode())
-    if not location and not text:
+        context.load_verify_locations(cadata=pem.encode("ascii", "ignore").decode())
+    if not location and not pem:
         context.load_default_certs()
-    if crl := config.get("ssl.crl.location"):
-        context.load_verify_locations(str(crl))
+    if crl := text(config.get("ssl.crl.location")):
+        context.load_verify_locations(crl)
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def _identify(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
-    password = config.get("ssl.key.password")
+    password = text(config.get("ssl.key.password"))
     certificate, key = _certificate_and_key(config)
     if certificate is None:
         return
@@ -142,17 +137,17 @@ def _identify(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
         chain.write_bytes(certificate)
         if key is not None:
             private.write_bytes(key)
-        context.load_cert_chain(chain, private if key is not None else None, password and str(password))
+        context.load_cert_chain(chain, private if key is not None else None, password or None)
 
 
 def _certificate_and_key(config: Mapping[str, Any]) -> tuple[bytes | None, bytes | None]:
-    if _given(config, "ssl.keystore.location"):
-        return _from_keystore(Path(str(config["ssl.keystore.location"])), config.get("ssl.keystore.password"))
+    if keystore := text(config.get("ssl.keystore.location")):
+        return _from_keystore(Path(keystore), config.get("ssl.keystore.password"))
     found: list[bytes | None] = []
     for name in ("ssl.certificate", "ssl.key"):
-        text, location = config.get(f"{name}.pem"), config.get(f"{name}.location")
-        read = Path(str(location)).read_bytes() if location else None
-        found.append(str(text).encode() if text else read)
+        pem, location = text(config.get(f"{name}.pem")), text(config.get(f"{name}.location"))
+        read = Path(location).read_bytes() if location else None
+        found.append(pem.encode() if pem else read)
     return found[0], found[1]
 
 
@@ -165,7 +160,7 @@ def _from_keystore(path: Path, password: object) -> tuple[bytes, bytes]:
             f"ssl.keystore.location={str(path)!r}: a keystore needs `pip install 'kafka-azimuth[keystore]'`, or give "
             "ssl.certificate.location and ssl.key.location"
         ) from error
-    secret = None if password is None else str(password).encode()
+    secret = None if password is None else text(password).encode()
     key, certificate, others = pkcs12.load_key_and_certificates(path.read_bytes(), secret)
     if key is None or certificate is None:
         raise ValueError(f"{path} holds no key with its certificate")

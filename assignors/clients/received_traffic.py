@@ -71,7 +71,11 @@ class ReceivedTraffic:
         for broker, size in (wire or {}).items():
             zone = racks.get(broker) or UNKNOWN
             zones[zone] = zones.get(zone, 0) + size
-        return cls(rack=rack, topics=dict(sorted(topics.items())), wire_bytes=dict(sorted(zones.items())))
+        return cls(
+            rack=None if rack is None else str(rack),
+            topics=dict(sorted(topics.items())),
+            wire_bytes=dict(sorted(zones.items())),
+        )
 
     @property
     def zones(self) -> Mapping[str, Received]:

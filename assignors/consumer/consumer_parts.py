@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 
+from assignors.clients.librdkafka_values import text
 from assignors.consumer import split_configuration
 from assignors.consumer.cancelled_reads import AwaitedTake
 from assignors.consumer.chosen_assignors import assignors_with_rack
@@ -112,7 +113,7 @@ class ConsumerParts:
             self.progress,
             self.commits,
             self.membership,
-            str(self.config.fetching.get("isolation.level", "read_committed")),
+            text(self.config.fetching.get("isolation.level")),
         ).complete
         self.steps = RecordSteps(
             self.config,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assignors.clients.broker_racks import BrokerRacks
+from assignors.clients.librdkafka_values import whole_number
 from assignors.clients.received_traffic import Received, ReceivedTraffic
 from assignors.consumer.consumer_errors import ConsumerError
 
@@ -38,7 +39,7 @@ class ReceivedBytes:
     @property
     def counts(self) -> bool:
         """Whether librdkafka reports statistics: only if the program sets an interval, as a report costs time."""
-        return str(self._config.get(_INTERVAL, "0")).strip() not in {"0", ""}
+        return whole_number(self._config.get(_INTERVAL), 0) > 0
 
     def with_callback(self) -> dict[str, Any]:
         """Return the configuration with a callback that calls the program's own, too."""
@@ -93,8 +94,7 @@ class ReceivedBytes:
         with self._lock:
             counts, wire = dict(self._counts), dict(self._wire)
         racks = self._racks.of({broker for _, broker in counts} | wire.keys())
-        rack = self._config.get("client.rack")
-        return ReceivedTraffic.of(counts, racks, None if rack is None else str(rack), wire)
+        return ReceivedTraffic.of(counts, racks, self._config.get("client.rack"), wire)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials from the next request for racks on."""

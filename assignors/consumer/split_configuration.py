@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from assignors.clients.kafka_python_names import KAFKA_PYTHON_NAMES, bootstrap_list
 from assignors.clients.kafka_python_security import kafka_python_security
+from assignors.clients.librdkafka_values import TRUE, flat, text, whole_number
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.errors import MembershipError
 
@@ -46,7 +47,6 @@ _INSTEAD: Final = {
     "session.timeout.ms": "with group.protocol=consumer the broker decides, by group.consumer.session.timeout.ms",
 }
 _SERVERS: Final = ("bootstrap.servers", "metadata.broker.list")
-_TRUE: Final = frozenset({"true", "t", "1"})
 _FALSE: Final = frozenset({"false", "f", "0"})
 _RESETS: Final = dict.fromkeys(("smallest", "earliest", "beginning"), OFFSET_BEGINNING) | dict.fromkeys(
     ("largest", "latest", "end"), OFFSET_END
@@ -115,8 +115,9 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     Raises:
         ArgumentError: no group or servers, a value of the wrong type, or a property that is set in another way here.
     """
+    config = flat(config)
     servers = _servers(config)
-    if not config.get("group.id"):
+    if not text(config.get("group.id")):  # librdkafka's client would end the process
         raise ArgumentError("group.id is missing: a member of a group needs it")
     broker_assigns = _broker_assigns(config)
     if broker_assigns and member:
@@ -157,10 +158,9 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
 
 
 def _reset(config: Mapping[str, Any]) -> int | None:
-    """Read auto.offset.reset; confluent-kafka's deprecated `default.topic.config` has precedence."""
-    of_topics = config.get("default.topic.config")
-    known = {**config, **of_topics} if isinstance(of_topics, Mapping) else config
-    return _RESETS.get(str(known.get("auto.offset.reset", "latest")).lower())
+    """Read auto.offset.reset; the last of its two names counts."""
+    given = [value for name, value in config.items() if name in {"auto.offset.reset", "topic.auto.offset.reset"}]
+    return _RESETS.get(text(given[-1]).lower() or "latest") if given else OFFSET_END
 
 
 def _servers(config: Mapping[str, Any]) -> str:
@@ -169,10 +169,10 @@ def _servers(config: Mapping[str, Any]) -> str:
     Raises:
         ArgumentError: there are none, or it is a list, as kafka-python takes it.
     """
-    found = next(((name, config[name]) for name in _SERVERS if config.get(name)), None)
-    if found is None:
+    found = [(name, servers) for name, servers in config.items() if name in _SERVERS and servers]
+    if not found:
         raise ArgumentError("bootstrap.servers is missing: a member of a group needs it")
-    name, servers = found
+    name, servers = found[-1]  # as in librdkafka
     if not isinstance(servers, str):
         raise ArgumentError(f"{name}={servers!r}: need one text, with commas between the addresses")
     return servers
@@ -184,7 +184,7 @@ def _broker_assigns(config: Mapping[str, Any]) -> bool:
     Raises:
         ArgumentError: an unknown protocol, or a property that only the other protocol has.
     """
-    protocol = str(config.get("group.protocol", "classic")).lower()
+    protocol = text(config.get("group.protocol", "classic")).lower()
     if protocol not in {"classic", "consumer"}:
         raise ArgumentError(f"group.protocol={config['group.protocol']!r}, need classic or consumer")
     for name in _CLASSIC_ONLY if protocol == "consumer" else ("group.remote.assignor",):
@@ -198,8 +198,8 @@ def _broker_assigns(config: Mapping[str, Any]) -> bool:
 
 def _refuse_issuer(config: Mapping[str, Any]) -> None:
     """Refuse tokens that librdkafka asks an issuer for: kafka-python's member cannot get them."""
-    method = config.get("sasl.oauthbearer.method", "default")
-    if str(method).lower() != "default":
+    method = config.get("sasl.oauthbearer.method")
+    if text(method).lower() not in {"default", ""}:
         raise ArgumentError(
             f"sasl.oauthbearer.method={method!r}: a member with group.protocol=classic cannot request tokens from an "
             "issuer; return them in oauth_cb, or use group.protocol=consumer"
@@ -216,35 +216,35 @@ def _broker_assigned(config: Mapping[str, Any]) -> dict[str, Any]:
 def _number(name: str, value: object) -> int:
     if (found := _WHOLE.fullmatch(str(value))) is None:
         raise ArgumentError(f"{name}={value!r}, need a whole number of milliseconds")
-    number = int(found[1], 16 if "x" in found[1].lower() else 10)
-    least, most = _RANGES_MS.get(name, (number, number))
-    if not least <= number <= most:
+    read = whole_number(found[1], 0)
+    least, most = _RANGES_MS.get(name, (read, read))
+    if not least <= read <= most:
         raise ArgumentError(f"{name}={value!r}, need {least} to {most}")
-    return number
+    return read
 
 
 def _truth(config: Mapping[str, Any], name: str) -> bool:
     """Read a boolean as librdkafka does: any other word is an error, not False."""
     said = str(config.get(name, True)).lower()
-    if said not in _TRUE | _FALSE:
+    if said not in TRUE | _FALSE:
         raise ArgumentError(f"{name}={config[name]!r}, need true or false")
-    return said in _TRUE
+    return said in TRUE
 
 
 def _translated(config: Mapping[str, Any], servers: str) -> dict[str, Any]:
     known: dict[str, Any] = {
         "bootstrap_servers": bootstrap_list(servers),
-        "group_id": str(config["group.id"]),
-        "isolation_level": config.get("isolation.level", "read_committed"),  # librdkafka's default
+        "group_id": text(config["group.id"]),
+        "isolation_level": text(config.get("isolation.level")).lower() or "read_committed",  # librdkafka's default
     }
     for name, value in config.items():
-        if name in _SAME or name in _MEMBER:
-            text = None if value is None else str(value)  # kafka-python sends no numbers as names
-            known[name.replace(".", "_")] = _number(name, value) if name.endswith(".ms") else text
-        elif (renamed := KAFKA_PYTHON_NAMES.get(name)) is not None:
-            known[renamed] = _number(name, value) if name.endswith(".ms") else value
+        same = name.replace(".", "_") if name in _SAME or name in _MEMBER else None
+        if (known_as := KAFKA_PYTHON_NAMES.get(name, same)) is not None:
+            # As text, because kafka-python sends no numbers as names and passwords.
+            known[known_as] = _number(name, value) if name.endswith(".ms") else text(value)
+    known = {name: value for name, value in known.items() if value != ""}  # then its default counts
     if "security_protocol" in known:
-        known["security_protocol"] = str(known["security_protocol"]).upper()
+        known["security_protocol"] = known["security_protocol"].upper()
     if known.get("metadata_max_age_ms", 0) < 0:
         known["metadata_max_age_ms"] = _NEVER_MS  # as in librdkafka; kafka-python would ask without a pause
     if known.get("request_timeout_ms", _NEVER_MS) <= _FETCH_WAIT_MS:

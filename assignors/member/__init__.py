@@ -12,7 +12,7 @@
 * `broker_assigned_thread`: its thread, which polls librdkafka.
 * `broker_assigned_offsets`: its commits; `broker_assigned_errors`: its errors.
 * `broker_assigned_callbacks`: the callbacks for which its thread waits.
-* `librdkafka_numbers`: numbers in its properties; `first_answer`: its wait for a broker.
+* `first_answer`: its wait for a broker.
 * `on_assigned_once`: calls `on_assigned` and `on_lost` once for each partition.
 * `own_process`: calls in a forked child are refused.
 * `ending_thread`: the end of a member, which Ctrl-C does not interrupt.

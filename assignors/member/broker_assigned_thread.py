@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from assignors.clients.librdkafka_values import text, whole_number
 from assignors.errors import MembershipError
 from assignors.member.broker_assigned_callbacks import ServedCallbacks
 from assignors.member.broker_assigned_errors import (
@@ -22,7 +23,6 @@ from assignors.member.broker_assigned_errors import (
 )
 from assignors.member.callback_thread import Callback, CallbackThread
 from assignors.member.first_answer import wait_for_broker
-from assignors.member.librdkafka_numbers import milliseconds
 from assignors.member.on_assigned_once import AnnouncedPartitions
 from assignors.member.ownership import OwnershipCell
 from assignors.member.thread_calls import ThreadCalls
@@ -89,8 +89,8 @@ class BrokerAssignedThread:
         waits_for_rights: bool,
         reports_empty: bool,
     ) -> None:
-        self._group = str(config["group.id"])
-        self._max_poll_s = milliseconds(config.get("max.poll.interval.ms"), _MAX_POLL_MS) / 1000
+        self._group = text(config["group.id"])
+        self._max_poll_s = whole_number(config.get("max.poll.interval.ms"), _MAX_POLL_MS) / 1000
         self._cell = cell
         self._on_revoked = on_revoked
         self._on_lost = on_lost or on_revoked

@@ -53,6 +53,23 @@ def test_certificates_as_text_become_a_context(made: tuple[Any, x509.Certificate
     assert "hunter2" not in str(refused.value)
 
 
+def test_values_may_be_numbers_and_have_blanks_before_them(made: tuple[Any, x509.Certificate]) -> None:
+    """As in librdkafka. The member alone checked the broker's name, or could not read its own key."""
+    secret = serialization.BestAvailableEncryption(b"12345")
+    config = {
+        "security.protocol": " SSL",
+        "ssl.certificate.pem": made[1].public_bytes(PEM).decode(),
+        "ssl.key.pem": made[0].private_bytes(PEM, serialization.PrivateFormat.PKCS8, secret).decode(),
+        "ssl.key.password": 12345,
+        "ssl.endpoint.identification.algorithm": " None",
+        "oauth_cb": lambda argument: (argument, 0.0),
+        "sasl.oauthbearer.config": None,
+    }
+    found = kafka_python_security(config)
+    assert found["ssl_check_hostname"] is found["ssl_context"].check_hostname is False
+    assert found["sasl_oauth_token_provider"].token() == ""
+
+
 def test_the_clients_of_a_query_get_them_too(made: tuple[Any, x509.Certificate]) -> None:
     """A source's membership and its requests of offsets are kafka-python's; a wrong text is a sentence without it."""
     text = made[1].public_bytes(PEM).decode()

@@ -143,3 +143,11 @@ def test_a_zone_may_be_a_number() -> None:
     counted._racks = BrokerRacks({}, lambda: {1: "2"})
     counted.hear(report(100, p0=partition(1, 5, 50)))
     assert counted.traffic().local == (5, 50)
+
+
+@pytest.mark.parametrize(
+    ("interval", "counts"), [("0.0", False), ("0x0", False), (0.5, False), ("0x5", True), (5.0, True)]
+)
+def test_statistics_that_the_client_does_not_report_are_missed(interval: object, counts: bool) -> None:  # noqa: FBT001
+    """`traffic()` returned zeros for ever, where it should name the property."""
+    assert ReceivedBytes({"statistics.interval.ms": interval}).counts is counts

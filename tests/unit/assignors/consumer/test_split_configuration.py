@@ -103,6 +103,8 @@ def test_automatic_commits_are_on_unless_switched_off(given: dict[str, Any], sec
     [
         pytest.param({"group.id": "g"}, "bootstrap.servers is missing", id="servers"),
         pytest.param({"bootstrap.servers": "a"}, "group.id is missing", id="group"),
+        # librdkafka's client ends the process.
+        pytest.param({**LEAST, "group.id": " "}, "group.id is missing", id="a blank group"),
         pytest.param({**LEAST, "bootstrap.servers": ["a:1"]}, "bootstrap.servers=['a:1']: need one text", id="a list"),
         pytest.param({**LEAST, "partition.assignment.strategy": "range"}, "assignors=[...]", id="strategy"),
         pytest.param({**LEAST, "group.protocol": "streams"}, "need classic or consumer", id="protocol"),
@@ -148,6 +150,19 @@ def test_what_has_another_place_is_refused(config: dict[str, Any], said: str) ->
             ("sasl_kerberos_service_name", "broker"),
             id="the brokers' name in Kerberos",
         ),
+        pytest.param(
+            {"bootstrap.servers": "b:1", "metadata.broker.list": "a:1"},
+            ("bootstrap_servers", ["a:1"]),
+            id="the last of two names",
+        ),
+        pytest.param({"sasl.password": 12345}, ("sasl_plain_password", "12345"), id="a password of digits"),
+        pytest.param({"sasl.username": " me"}, ("sasl_plain_username", "me"), id="a blank before a text"),
+        pytest.param({"group.id": " g"}, ("group_id", "g"), id="a blank before the group"),
+        pytest.param({"group.id": 0}, ("group_id", "0"), id="the group 0"),
+        pytest.param({"isolation.level": " Read_Uncommitted"}, ("isolation_level", "read_uncommitted"), id="isolation"),
+        pytest.param({"security.protocol": " ssl"}, ("security_protocol", "SSL"), id="a blank before a word"),
+        pytest.param({"group.protocol": " Classic"}, ("group_id", "g"), id="a blank before the protocol"),
+        pytest.param({"session.timeout.ms": "027340"}, ("session_timeout_ms", 12_000), id="octal digits"),
         pytest.param({"reconnect.backoff.ms": 100}, ("reconnect_backoff_ms", 100), id="the pause between connections"),
         pytest.param({"socket.timeout.ms": 100}, ("fetch_max_wait_ms", 99), id="a short timeout"),
         pytest.param(
@@ -164,11 +179,27 @@ def test_librdkafkas_words_are_understood(given: dict[str, Any], setting: tuple[
     assert "group.protocol" not in made.fetching
 
 
-def test_reset_of_the_topic_configuration_counts() -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"auto.offset.reset": "latest", "default.topic.config": {"auto.offset.reset": "earliest"}},
+        {"auto.offset.reset": "latest", "topic.auto.offset.reset": "earliest"},
+        {"auto.offset.reset": " earliest"},
+    ],
+    ids=str,
+)
+def test_reset_of_the_topic_configuration_counts(given: dict[str, Any]) -> None:
     """The deprecated `default.topic.config` has precedence in confluent-kafka; ignored, it skipped whole topics."""
-    config = {**LEAST, "auto.offset.reset": "latest", "default.topic.config": {"auto.offset.reset": "earliest"}}
-    assert read(config, {}).reset == OFFSET_BEGINNING
+    assert read({**LEAST, **given}, {}).reset == OFFSET_BEGINNING
     assert read({**LEAST, "default.topic.config": None}, {}).reset == OFFSET_END
+
+
+def test_other_properties_of_the_topic_configuration_count_too() -> None:
+    """As in confluent-kafka. The fetching client committed by itself, outside of the group's generation."""
+    made = read({**LEAST, "enable.auto.commit": False, "default.topic.config": {"enable.auto.commit": True}}, {})
+    assert made.auto_commit_s == 5.0
+    assert made.fetching["enable.auto.commit"] is False
+    assert "default.topic.config" not in made.fetching
 
 
 @pytest.mark.parametrize("name", ["client.id", "client.rack", "group.id", "group.instance.id"])
@@ -177,9 +208,11 @@ def test_names_may_be_numbers(name: str) -> None:
     assert read({**LEAST, name: 7}, {}).member[name.replace(".", "_")] == "7"
 
 
-def test_a_name_may_be_absent() -> None:
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_a_name_may_be_absent(nothing: str | None) -> None:
     """As text it would be the name "None", which all members would share."""
-    assert read({**LEAST, "group.instance.id": None}, {}).member["group_instance_id"] is None
+    names = ("client.id", "client.rack", "group.instance.id", "sasl.kerberos.service.name", "ssl.ca.location")
+    assert read({**LEAST, **dict.fromkeys(names, nothing)}, {}).member == read(LEAST, {}).member
 
 
 @pytest.mark.parametrize("method", ["oidc", "OIDC"])
