@@ -6,6 +6,7 @@ from typing import Any, Final, Self
 from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from assignors.clients.librdkafka_values import text
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import MembershipError
 from assignors.member.broker_assigned_errors import is_fatal, membership_error
@@ -44,7 +45,7 @@ class BrokerAssignedMember:
         reports_empty: call `on_assigned` with no partitions, too, whenever librdkafka does.
 
     Raises:
-        MembershipError: librdkafka refuses a property.
+        MembershipError: no group, or librdkafka refuses a property.
     """
 
     def __init__(  # noqa: PLR0913 - each is named at the call
@@ -61,7 +62,9 @@ class BrokerAssignedMember:
         waits_for_rights: bool = False,
         reports_empty: bool = False,
     ) -> None:
-        self.__group = str(config["group.id"])
+        self.__group = text(config.get("group.id"))
+        if not self.__group:  # librdkafka's client would end the process
+            raise MembershipError("group.id is missing: a member of a group needs it")
         self.__topics = list(topics)
         self.__assignor = config.get("group.remote.assignor")
         self.__cell = OwnershipCell(on_change)
