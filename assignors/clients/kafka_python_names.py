@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from assignors.clients.librdkafka_values import TRUE, text
 from assignors.settings.mistyped_names import proposal
 
 CLIENT: Final = "azimuth"
@@ -35,6 +36,7 @@ def kafka_python_settings(kafka: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         MembershipError: a certificate, a key or a keystore cannot be read.
+        ValueError: a value is not a number.
     """
     from kafka import KafkaConsumer  # noqa: PLC0415 -- tasks have no such client
 
@@ -44,11 +46,23 @@ def kafka_python_settings(kafka: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in kafka.items():
         known = KAFKA_PYTHON_NAMES.get(name, name.replace(".", "_"))
         if known in KafkaConsumer.DEFAULT_CONFIG:
-            config[known] = int(value) if name.endswith(_NUMBERS) else value
+            config[known] = _typed(name, value, KafkaConsumer.DEFAULT_CONFIG[known])
     if "security_protocol" in config:
-        config["security_protocol"] = str(config["security_protocol"]).upper()
+        config["security_protocol"] = config["security_protocol"].upper()
     config["bootstrap_servers"] = bootstrap_list(str(kafka["bootstrap.servers"]))
     return config | kafka_python_security(kafka)
+
+
+def _typed(name: str, value: Any, default: object) -> Any:  # noqa: ANN401 -- of any setting
+    """Return a value with the type that kafka-python needs: it sends no numbers as names and passwords."""
+    if name.endswith(_NUMBERS):
+        try:
+            return int(float(value))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{name}={value!r}, need a whole number") from error
+    if isinstance(default, bool):
+        return text(value).lower() in TRUE
+    return text(value) if isinstance(value, str | int | float) else value
 
 
 def bootstrap_list(servers: str) -> list[str]:
