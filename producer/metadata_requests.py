@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from assignors.clients import whole_number
 from producer.decisions.candidate_partitions_in_zone import Leaders, Racks, Replicas
 from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError, PolicyError
@@ -169,13 +170,6 @@ def _checked(racks: Racks) -> dict[int, str | None]:
     return dict(racks)
 
 
-def _starts_mock(config: Mapping[str, Any]) -> bool:
-    try:
-        return int(config.get("test.mock.num.brokers") or 0) > 0
-    except (TypeError, ValueError):  # the client refuses it, and names it
-        return False
-
-
 class Topology:
     """Leaders and racks of one cluster.
 
@@ -191,7 +185,7 @@ class Topology:
     def __init__(self, config: Mapping[str, Any], racks: Racks | None = None, timeout_s: float = 10.0) -> None:
         need_number("metadata_timeout_s", timeout_s, most=_TIMEOUT_AT_MOST_S)
         self._config = config
-        self.has_connection = not _starts_mock(config)
+        self.has_connection = whole_number(config.get("test.mock.num.brokers"), 0) <= 0
         self._given = racks is not None or not self.has_connection
         self._racks: dict[int, str | None] = {} if racks is None else _checked(racks)
         self._racks_read = monotonic()

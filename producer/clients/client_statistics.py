@@ -1,6 +1,5 @@
 """librdkafka's statistics: bytes on the wire by zone, queues by partition, lost brokers."""
 
-import contextlib
 import json
 import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from assignors.clients import whole_number
 from producer.clients.configured_policy import with_default
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.stalled_partitions import StalledPartitions
@@ -52,8 +52,7 @@ class Statistics:
             PolicyError: the policy needs statistics, and the configuration switches them off.
         """
         extended = {**_DEFAULTS, **with_default(config)}
-        with contextlib.suppress(TypeError, ValueError):  # the client refuses it, and names it
-            self._interval_s = int(extended["statistics.interval.ms"]) / 1000
+        self._interval_s = whole_number(extended["statistics.interval.ms"], 0) / 1000
         if self._interval_s:
             self._watcher.reports.expect(self._interval_s)
         timeout_ms = self._topics_in_use.policy.availability_timeout_ms

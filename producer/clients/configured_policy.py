@@ -5,8 +5,10 @@ It contains the partitioner of the configuration, or the default if there is non
 
 import logging
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, Final
 
+from assignors.clients import whole_number
 from producer.clients.producer_options import ProducerOptions
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.producer_settings import KeyMode, ZonePolicy, counts_deliveries, key_rules, zone_order
@@ -34,9 +36,8 @@ def zone_policy(config: Mapping[str, Any], options: ProducerOptions) -> ZonePoli
         raise PolicyError(f"keys={options['keys']!r} and choose={choose!r}: choose replaces keys, give one of them")
     if mode is KeyMode.GLOBAL and choose is None:
         log_default(config)
-    rack = config.get("client.rack")
     return ZonePolicy(
-        rack=str(rack) if isinstance(rack, int) else rack,  # the client takes numbers, too, such as Azure's zone 1
+        rack=rack_of(config),
         keys=mode,
         key_rules=rules,
         choose=choose,
@@ -52,29 +53,29 @@ def zone_policy(config: Mapping[str, Any], options: ProducerOptions) -> ZonePoli
     )
 
 
+def rack_of(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever was given
+    """Return the zone of a client, which takes numbers, too, such as Azure's zone 1."""
+    rack = config.get("client.rack")
+    return str(rack) if isinstance(rack, Integral) else rack
+
+
 def topology_of(config: Mapping[str, Any], options: ProducerOptions) -> Topology:
     """Create the reader of leaders and racks; errors as `zone_policy`."""
     return Topology(config, options.get("racks"), options.get("metadata_timeout_s", 10.0))
 
 
 def _batch_size(config: Mapping[str, Any]) -> int:
-    try:
-        return int(config.get("batch.size", _BATCH_BYTES))
-    except (TypeError, ValueError):  # the client reports the error, with the name
-        return _BATCH_BYTES
+    size = whole_number(config.get("batch.size"), _BATCH_BYTES)
+    return size if size > 0 else _BATCH_BYTES  # the client reports the error, with the name
 
 
 def configured_partitioner(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever was given
     """Return the partitioner that a bare client would use; None if the configuration has none.
 
-    confluent-kafka (2.16.1) prefers `default.topic.config`, and among its two names the last one.
+    confluent-kafka (2.16.1) prefers the last one of its two names.
     """
-    for settings in (config.get("default.topic.config"), config):
-        if isinstance(settings, Mapping):
-            given = [value for name, value in settings.items() if name in _NAMES]
-            if given:
-                return given[-1]
-    return None
+    given = [value for name, value in config.items() if name in _NAMES]
+    return given[-1] if given else None
 
 
 def client_partitioner(config: Mapping[str, Any]) -> ClientPartitioner:

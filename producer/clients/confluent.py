@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Unpack, cast
 
 from confluent_kafka import Producer
 
+from assignors.clients import flat
 from producer.clients.configured_policy import zone_policy
 from producer.clients.forked import refuse_after_fork
 from producer.clients.produce_batch import (
@@ -115,7 +116,7 @@ class AZAwareProducer(Producer):
         options, settings = split_options(more)
         if config is None and not settings:
             raise TypeError("the configuration is missing")
-        config = {**({} if config is None else config), **settings}
+        config = flat({**({} if config is None else config), **settings})
         policy = zone_policy(config, options)
         parts = ProducerParts(
             self,

@@ -14,6 +14,7 @@ from typing import Any, Final, Unpack
 from confluent_kafka import Producer
 from confluent_kafka.aio import AIOProducer
 
+from assignors.clients import flat
 from producer.clients.aio_buffer import BufferInTurn
 from producer.clients.aio_producer_parts import AIOProducerParts, ChosenPartition, Turn
 from producer.clients.configured_policy import REFRESH_S, topology_of, zone_policy
@@ -107,7 +108,7 @@ class AZAwareAIOProducer(AIOProducer):
         named = with_placed(_PLACED, placed if config is None else (config, *placed), more)
         if "producer_conf" not in named:
             raise TypeError("the configuration is missing")
-        settings = need_mapping(named.pop("producer_conf"))
+        settings = flat(need_mapping(named.pop("producer_conf")))
         options, others = split_options(named)
         policy = zone_policy(settings, options)
         deliveries = hot.Deliveries(policy.partitioner.empty_is_null)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError
 
+from assignors.clients import whole_number
 from producer.decisions.record_bytes import check_header_names, key_bytes, sent_bytes
 from producer.decisions.sticky import RECORD_OVERHEAD
 from producer.partitioning.partition_of_record import TopicPartitioner
@@ -85,10 +86,7 @@ def group(
 
 def longest_queue(config: Mapping[str, Any]) -> int | None:
     """Return the number of records that the client's queue holds; None if there is no such limit."""
-    try:
-        return int(config.get("queue.buffering.max.messages", _ROOM)) or None
-    except (TypeError, ValueError):  # the client refuses it, and names it
-        return _ROOM
+    return whole_number(config.get("queue.buffering.max.messages"), _ROOM) or None
 
 
 def in_runs(messages: Messages, groups: Mapping[int, Messages], room: int) -> Iterator[tuple[int, Messages]]:

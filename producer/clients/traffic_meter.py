@@ -7,6 +7,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message
 
+from assignors.clients import flat
+from producer.clients.configured_policy import rack_of
 from producer.clients.delivery_reports import payload
 from producer.decisions.candidate_partitions_in_zone import Racks, Reason, Replicas, copies_elsewhere, zones_of
 from producer.metadata_requests import Topology
@@ -32,7 +34,7 @@ class TrafficMeter:
     """
 
     def __init__(self, config: Mapping[str, Any], *, racks: Racks | None = None, timeout_s: float = 10.0) -> None:
-        self.__rack = config.get("client.rack")
+        self.__rack = rack_of(config := flat(config))
         self.__topology = Topology(config, racks, timeout_s)
         self.__lock = threading.RLock()  # a signal handler may call while this thread holds it
         self.__counts: dict[tuple[str, int], Count] = {}

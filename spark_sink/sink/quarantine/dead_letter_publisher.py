@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from assignors.clients import CompactedFeed, make_compacted_topic
+from assignors.clients import CompactedFeed, make_compacted_topic, whole_number
 from assignors.errors import AssignorError
 from spark_sink.errors import DeadLetterError
 from spark_sink.formats.bad_values_quarantined import python_rows
@@ -77,7 +77,7 @@ class DeadLetters:
         self._failures: list[str] = []
         self._refused: set[int] = set()
         self._warned: set[str] = set()
-        self._batch_bytes = int(kafka.get("batch.size", _BATCH_BYTES))
+        self._batch_bytes = whole_number(kafka.get("batch.size"), _BATCH_BYTES)
         # The topic decides how large a record may be: a dead letter is larger than its record.
         largest = {} if "message.max.bytes" in kafka else {"message.max.bytes": _LARGEST}
         self._config = {
