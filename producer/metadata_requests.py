@@ -23,6 +23,7 @@ _CONNECTION = (
     "broker.address.family",
     "security.protocol",
     "oauth_cb",
+    "enable.sasl.oauthbearer.unsecure.jwt",
     "enabled_sasl_mechanisms",
 )
 _CONNECTION_PREFIXES = ("ssl.", "ssl_", "sasl.", "enable.ssl.", "https.", "socket.", "broker.address.", "reconnect.")

@@ -113,3 +113,9 @@ def test_new_credentials_reach_each_request_for_racks_and_leaders(
         if way == "producer":
             one.close()
     assert used == [("old", "old")] * 2 + [("new", "newer")] * 2
+
+
+def test_a_second_handle_makes_its_own_tokens_where_the_producer_does() -> None:
+    """Without this property it has no token, so no rack was read and every record could leave its zone."""
+    tokens = {"sasl.mechanism": "OAUTHBEARER", "enable.sasl.oauthbearer.unsecure.jwt": True}
+    assert metadata_requests.connection({**tokens, "linger.ms": 5}) == tokens
