@@ -11,7 +11,6 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
@@ -25,6 +24,7 @@ from spark_sink.lake.delta_log_reader import TransactionLog, lasting
 from spark_sink.lake.delta_transaction import commit
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.file_statistics import bounded_columns
+from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import Landing, normal_schema, storage_errors
 from spark_sink.lake.positions_in_delta_log import (
     application,
@@ -238,7 +238,7 @@ class DeltaLakeTable:
         """
         files = filesystem(self._uri, self._storage)
         with storage_errors(file.path), files.open_input_file(file.path) as stream:
-            rows = pq.read_table(stream)
+            rows = open_parquet(stream).read()
         values = file.partition_values
         constant = tuple(name for name in ("topic", "partition") if name in values)
         for name in constant:

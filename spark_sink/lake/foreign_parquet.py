@@ -15,8 +15,15 @@ TIME_UNIT = "us"  # that of all times in a Delta table
 
 
 def open_parquet(stream: Any) -> pq.ParquetFile:  # noqa: ANN401 -- pyarrow's files have no common type
-    """Open a Parquet file; a time stored as INT96 is read in microseconds, without a zone."""
-    return pq.ParquetFile(stream, coerce_int96_timestamp_unit=TIME_UNIT)
+    """Open a Parquet file; a time stored as INT96 is read in microseconds, without a zone.
+
+    Raises:
+        OSError: the file is not whole, for example where a store has sent a part of it.
+    """
+    try:
+        return pq.ParquetFile(stream, coerce_int96_timestamp_unit=TIME_UNIT)
+    except pa.ArrowInvalid as error:
+        raise OSError(str(error)) from error
 
 
 def with_times_of(table: pa.Schema, found: pa.Schema) -> pa.Schema:

@@ -111,6 +111,10 @@ class ParquetFile:
         self._table = stream.store.data[stream.path]
         self.schema_arrow = self._table.schema
 
+    def read(self) -> pa.Table:
+        """All rows."""
+        return self._table
+
     def iter_batches(
         self, batch_size: int = 0, columns: Sequence[str] | None = None, *, use_threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
@@ -121,8 +125,4 @@ class ParquetFile:
 
 def parquet() -> SimpleNamespace:
     """What stands for the module pyarrow.parquet."""
-    return SimpleNamespace(
-        ParquetWriter=ParquetWriter,
-        ParquetFile=ParquetFile,
-        read_table=lambda stream: stream.store.data[stream.path],
-    )
+    return SimpleNamespace(ParquetWriter=ParquetWriter, ParquetFile=ParquetFile)

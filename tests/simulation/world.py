@@ -176,7 +176,7 @@ class World:
             checkpoint_module,
         ):
             yield module, "filesystem", self._filesystem
-        for module in (landing_module, rewrite_module, delta_table_module, foreign_module):
+        for module in (landing_module, rewrite_module, foreign_module):
             yield module, "pq", parquet()
         yield folders_module, "uuid", SimpleNamespace(uuid4=self.store.new_name)
         for module in (rewrite_module, compaction_module):

@@ -12,10 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain_with_class
 from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.iceberg.added_columns import add_columns
 from spark_sink.lake.iceberg.catalogs import identifier, is_absent, open_catalog
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, refuse_unwritable
@@ -201,7 +201,7 @@ class IcebergTable:
         if table is None:
             raise TableError(f"{self.name}: there is no table")
         with storage_errors(file.path), table.io.new_input(location(file)).open() as stream:
-            rows = pq.read_table(stream)
+            rows = open_parquet(stream).read()
         left = rows.filter(above(rows, floors))
         if not left.num_rows:
             return None

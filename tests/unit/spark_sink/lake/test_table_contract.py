@@ -125,6 +125,19 @@ def test_rows_below_the_floor_are_left_out_of_the_copy(kind: Kind) -> None:
     assert kind.rows() == Counter((A, offset) for offset in (7, 8, 9))
 
 
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_a_file_of_which_the_storage_sends_a_part_is_an_error_of_the_table(tmp_path: Path, format_: str) -> None:
+    """An agent of a fleet continues after an error of a table; Arrow's error is another one."""
+    kind = kind_of(format_, tmp_path)
+    table = kind.make()
+    created(table)
+    file = kind.write(A, range(10))
+    (stored,) = tmp_path.rglob(Path(file.path).name)
+    stored.write_bytes(stored.read_bytes()[:2])
+    with pytest.raises(TableError, match="2 bytes"):
+        table.filtered(file, {A: 7})
+
+
 def test_named_bad_rows_are_found_until_the_quarantine_has_them(kind: Kind) -> None:
     """The next writer of the partitions adds them if the first one died between its two commits."""
     table = kind.make()
