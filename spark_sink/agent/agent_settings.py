@@ -285,7 +285,7 @@ def _from_environment(settings: type[AgentSettings], name: str) -> Any:  # noqa:
         return text
     try:
         return json.loads(text)
-    except ValueError as error:  # the message leaves out the text, which may contain a password
+    except (ValueError, RecursionError) as error:  # the message leaves out the text, which may contain a password
         raise OptionError(f"AZIMUTH_{name.upper()} is not a JSON object of texts: {error}") from error
 
 

@@ -182,6 +182,8 @@ class SourceOptions:
         for name in ("bootstrap.servers", "group.id"):
             if not kafka.get(name):
                 raise OptionError(f"kafka-group needs the option 'kafka.{name}'")
+        if kafka["group.id"][0].isspace():  # librdkafka leaves it out, kafka-python and the positions in tables do not
+            raise OptionError(f"option 'kafka.group.id': {kafka['group.id']!r} begins with a space")
         for name in ("session.timeout.ms", "max.poll.interval.ms"):
             number(given, _KAFKA + name, None, most=MOST_MS)
         choice(given, "kafka.isolation.level", ("read_committed", "read_uncommitted"))

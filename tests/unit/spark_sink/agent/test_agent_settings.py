@@ -156,6 +156,13 @@ def test_a_variable_that_is_no_json_is_refused_without_its_text(config: Path, mo
     assert "canary" not in str(raised.value)
 
 
+def test_a_variable_that_is_too_deep_is_refused(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence with the variable, as a file, which Python's parser also gives up."""
+    monkeypatch.setenv("AZIMUTH_KAFKA", "[" * 100_000)
+    with pytest.raises(OptionError, match="AZIMUTH_KAFKA is not a JSON object of texts: maximum recursion"):
+        AgentSettings.load(config, {})
+
+
 @pytest.mark.parametrize("landing", ['{"storage.AWS_SECRET_ACCESS_KEY": "canary', '["canary"]'])
 def test_landing_that_cannot_be_read_is_refused_without_its_text(config: Path, landing: str) -> None:
     """The options of the sink have the keys of the object store."""

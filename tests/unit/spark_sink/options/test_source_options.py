@@ -80,6 +80,7 @@ def test_starting_offsets(text: str, mark: int, offsets: dict[TopicPartition, in
         ({"subscribe": ""}, "subscribe.*subscribePattern"),
         ({"subscribePattern": "x"}, "subscribe.*subscribePattern"),
         ({"kafka.group.id": ""}, "kafka.group.id"),
+        ({"kafka.group.id": " g"}, "kafka.group.id.*begins with a space"),
         ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers"),
         ({"maxOffsetPerTrigger": "5"}, "maxoffsetpertrigger"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger.*'0'"),
