@@ -126,7 +126,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         """
         parts = self._kafka_azimuth
         parts.check_usable()
-        subscription = Subscription.of(topics, str(parts.config.fetching.get("topic.blacklist", "")))
+        subscription = Subscription.of(topics, str(parts.config.fetching.get("topic.blacklist") or ""))
         check_callbacks(on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
         with parts.gate.turn():
             parts.program.refuse("subscribe()")
