@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from assignors.clients import flat
 from spark_sink.kafka.client_property_names import leaving_silent_leaders
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -29,5 +30,9 @@ _FIXED: Final[Mapping[str, Any]] = {
 
 
 def lane_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return librdkafka's properties of a lane: the source's override the defaults, but not the required ones."""
-    return {**_DEFAULTS, **leaving_silent_leaders(config), **config, **_FIXED}
+    """Return librdkafka's properties of a lane: the source's override the defaults, but not the required ones.
+
+    These have a second name, and of two names librdkafka takes the last.
+    """
+    given = {name: value for name, value in flat(config).items() if name.removeprefix("topic.") not in _FIXED}
+    return {**_DEFAULTS, **leaving_silent_leaders(given), **given, **_FIXED}

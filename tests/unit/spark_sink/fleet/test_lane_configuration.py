@@ -87,3 +87,19 @@ def send(cluster: MockCluster, topic: str, value: bytes, brokers: int = 0) -> No
     producer = Producer({"bootstrap.servers": servers, "log_level": 0})
     producer.produce(topic, value)
     assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"auto.offset.reset": "latest", "topic.auto.offset.reset": "latest"},
+        {"topic.auto.offset.reset": "latest", "auto.offset.reset": "latest"},
+        {"default.topic.config": {"auto.offset.reset": "latest", "enable.auto.commit": True}},
+    ],
+)
+def test_no_name_of_a_required_property_overrides_it(given: dict[str, Any]) -> None:
+    """A lane that goes to the end of a partition by itself would skip records."""
+    config = lane_config({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", **given})
+    assert config["auto.offset.reset"] == "error"
+    assert config["enable.auto.commit"] is False
+    assert not {"topic.auto.offset.reset", "default.topic.config"} & config.keys()
