@@ -17,6 +17,15 @@ from spark_sink.sink.topic_routes import Routes
 
 _PROPERTY = "tableproperty."
 _VECTORS = "delta.enableDeletionVectors"
+_DELTA_PROPERTIES = """
+appendOnly autoOptimize.autoCompact autoOptimize.optimizeWrite checkpoint.writeStatsAsJson checkpoint.writeStatsAsStruct
+checkpointInterval checkpointPolicy columnMapping.mode dataSkippingNumIndexedCols dataSkippingStatsColumns
+deletedFileRetentionDuration enableChangeDataFeed enableDeletionVectors enableExpiredLogCleanup isolationLevel
+logRetentionDuration minReaderVersion minWriterVersion randomizeFilePrefixes randomPrefixLength
+setTransactionRetentionDuration targetFileSize tuneFileSizesForRewrites
+"""
+# Spark passes names of options in lower case, and delta-rs knows its properties by their case.
+_SPELLED = {f"delta.{name}".lower(): f"delta.{name}" for name in _DELTA_PROPERTIES.split()}
 # A quarantine is never append-only: a replay takes records out, and a rewind those that will be read again.
 _APPEND_ONLY = "delta.appendOnly"
 _CODECS = ("zstd", "snappy", "gzip", "brotli", "lz4", "none", "uncompressed")
@@ -106,9 +115,8 @@ class SinkOptions:
         )
         merge, topic_notes = (flag(given, name, default=False) for name in ("mergeSchema", "topicNotes"))
         terms = parse_terms(given.get("partitionby", "")) if iceberg else ()
-        properties = {
-            name[len(_PROPERTY) :]: value for name, value in options.items() if name.lower().startswith(_PROPERTY)
-        }
+        named = {name[len(_PROPERTY) :]: value for name, value in options.items() if name.lower().startswith(_PROPERTY)}
+        properties = {_SPELLED.get(name.lower(), name): value for name, value in named.items()}
         if properties.get(_VECTORS, "false").lower() == "true":
             raise OptionError(
                 f"option 'tableProperty.{_VECTORS}': the commands verify, rewind and repair cannot read deletion "

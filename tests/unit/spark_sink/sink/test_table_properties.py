@@ -16,6 +16,16 @@ def test_a_quarantine_is_never_append_only() -> None:
     assert options.quarantine.properties == {"delta.logRetentionDuration": "interval 9 days"}
 
 
+def test_a_property_has_the_case_of_delta() -> None:
+    """Spark passes names of options in lower case; delta-rs refused to create a table with such a property."""
+    given = {"tableproperty.delta.logretentionduration": "interval 7 days", "tableproperty.delta.appendonly": "true"}
+    options = SinkOptions.parse({**BASE, **given})
+    assert options.table.properties == {"delta.logRetentionDuration": "interval 7 days", "delta.appendOnly": "true"}
+    assert options.quarantine.properties == {"delta.logRetentionDuration": "interval 7 days"}
+    with pytest.raises(OptionError, match="cannot read deletion vectors"):
+        SinkOptions.parse({**BASE, "tableproperty.delta.enabledeletionvectors": "true"})
+
+
 def test_deletion_vectors_are_refused_before_a_table_has_them() -> None:
     """The sink would write a table that no rewind can read."""
     with pytest.raises(OptionError, match="cannot read deletion vectors"):
