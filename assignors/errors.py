@@ -27,8 +27,12 @@ AssignorError
 """
 
 import inspect
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
+
+NO_PATTERN: Final = (re.error, OverflowError, RecursionError)
+"""Errors of `re.compile` about its text: the last two are for `a{99999999999}` and thousands of brackets."""
 
 
 class AssignorError(Exception):

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from assignors.clients.topic_names import is_topic_name
 from assignors.consumer.consumer_errors import ArgumentError
+from assignors.errors import NO_PATTERN
 
 _NOTHING: Final = "(?!)"
 _CLASS: Final = re.compile(r"\[:([a-z]+):\]")
@@ -55,7 +56,7 @@ class Subscription:
                 raise ArgumentError(f"subscribe(): {one!r} contains half of a surrogate pair, so it is not valid text")
             try:
                 re.compile(_python(one) if one.startswith("^") else "")
-            except re.error as error:
+            except NO_PATTERN as error:
                 raise ArgumentError(f"subscribe(): {one!r} is not a regular expression ({error})") from error
         ordered = sorted(set(wanted))
         return cls(

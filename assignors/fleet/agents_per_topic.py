@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from assignors.errors import WorkersError
+from assignors.errors import NO_PATTERN, WorkersError
 from assignors.fleet.fleet_topic import FleetTopic
 from assignors.planner.worker_caps import check_workers
 
@@ -54,7 +54,7 @@ class FleetWorkers:
             check_workers({"x": number})
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except NO_PATTERN as error:
                 raise WorkersError(f"workers for {pattern!r}: not a regular expression ({error})") from error
         for name, weight in self.weights.items():
             if isinstance(weight, bool) or not (math.isfinite(weight) and weight >= 0):

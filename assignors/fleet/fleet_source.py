@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assignors.clients.topic_names import topic_name
-from assignors.errors import FleetError
+from assignors.errors import NO_PATTERN, FleetError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Source:
             raise FleetError(f"source {self.name!r}: give bootstrap_servers, host:port by commas")
         try:
             re.compile(self.pattern or "")
-        except re.error as error:
+        except NO_PATTERN as error:
             raise FleetError(
                 f"source {self.name!r}: pattern {self.pattern!r} is not a regular expression: {error}"
             ) from error

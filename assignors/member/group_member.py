@@ -13,7 +13,7 @@ from kafka.errors import FencedInstanceIdError, KafkaError, KafkaTimeoutError
 
 from assignors.clients.kafka_python_creation import connected
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
-from assignors.errors import FencedError, MembershipError
+from assignors.errors import NO_PATTERN, FencedError, MembershipError
 from assignors.member.callback_thread import Callback
 from assignors.member.fatal_errors import FATAL, OnRefused, way_out
 from assignors.member.kafka_python_corrections import correct_joins
@@ -379,7 +379,7 @@ def _check(config: Mapping[str, Any], topics: Collection[str], pattern: str | No
         raise MembershipError(f"topics={topics!r} and pattern={pattern!r}: give either topics or pattern")
     try:
         re.compile(pattern or "")
-    except re.error as error:
+    except NO_PATTERN as error:
         raise MembershipError(f"pattern={pattern!r} is not a regular expression ({error})") from error
     if not config["partition_assignment_strategy"]:
         raise MembershipError("assignors=[]: a member offers one at least, as HRWAssignor()")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from assignors.errors import NodesError
+from assignors.errors import NO_PATTERN, NodesError
 from assignors.planner.input_arrays import I32
 
 Node = Callable[[str], str] | str | None
@@ -40,6 +40,6 @@ def _find(node: Callable[[str], str] | str, identity: str) -> str:
         return node(identity)
     try:
         found = re.search(node, identity)
-    except (re.error, TypeError) as error:
+    except (*NO_PATTERN, TypeError) as error:
         raise NodesError(f"node={node!r}: neither a function nor a regular expression ({error})") from error
     return identity if found is None else found[1 if found.re.groups else 0] or ""

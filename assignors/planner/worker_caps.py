@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from assignors.errors import WorkersError
+from assignors.errors import NO_PATTERN, WorkersError
 
 Workers = int | Mapping[str, int | None] | None
 """One number for all topics, or by topic name or pattern; None for all members.
@@ -70,5 +70,5 @@ def _pattern(key: object) -> re.Pattern[str] | None:
         return None
     try:
         return re.compile(".*" if key == "*" else key)
-    except re.error as error:
+    except NO_PATTERN as error:
         raise WorkersError(f"workers for {key!r}: not a regular expression ({error})") from error

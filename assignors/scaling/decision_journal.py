@@ -89,7 +89,7 @@ class DecisionJournal:
 
 
 def _before(path: Path) -> Path:
-    return path.with_name(f"{path.name}.1")
+    return path.parent / f"{path.name}.1"
 
 
 def journal_entries(path: Path, topic: str) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from assignors.clients.masked_addresses import shown
 from assignors.clients.redis_addresses import REDIS_ADDRESSES, REDIS_SCHEMES
-from assignors.errors import ScalingFileError
+from assignors.errors import NO_PATTERN, ScalingFileError
 from assignors.scaling.agents_of_group import AgentsSettings
 from assignors.scaling.alerts import alert_hooks
 from assignors.scaling.pipelines import Pipeline, TopicName, sentence
@@ -83,7 +83,7 @@ class ScalingSettings(BaseSettings):
                 )
             try:
                 re.compile(pipeline.pattern or "")
-            except re.error as error:
+            except NO_PATTERN as error:
                 raise ValueError(f"pipelines.{name}: pattern {pipeline.pattern!r}: {error}") from error
         return self
 

@@ -8,6 +8,7 @@ from numbers import Real
 from sys import float_info, maxsize
 from typing import Final
 
+from assignors.errors import NO_PATTERN
 from producer.decisions.application_partitioner import Choose, chooser
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.skew_guard import SkewGuard
@@ -183,5 +184,5 @@ def _pattern(text: object) -> re.Pattern[str]:
         raise PolicyError(f"keys={{{text!r}: ...}}: the pattern must be text, not {type(text).__name__}")
     try:
         return re.compile(text)
-    except re.error as error:
+    except NO_PATTERN as error:
         raise PolicyError(f"keys={{{text!r}: ...}}: the pattern is not a regular expression: {error}") from None

@@ -8,6 +8,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from assignors.clients import CLIENT
+from assignors.errors import NO_PATTERN
 from producer import MetadataError, PolicyError, UnknownTopicError
 from producer.forecast import Forecast, forecast
 from producer.metadata_requests import Topology
@@ -53,7 +54,7 @@ def producer_forecasts(
 def _pattern(topic: str) -> re.Pattern[str]:
     try:
         return re.compile(topic)
-    except re.error as error:
+    except NO_PATTERN as error:
         raise PolicyError(f"topic {topic!r} does not exist and is not a regular expression: {error}") from error
 
 
