@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from spark_sink.cli._error_sentences import masked
 from spark_sink.cli._process_options import logged
 from spark_sink.monitoring.logs.line_format import LogFormat
 
@@ -34,5 +35,5 @@ def report(findings: "Sequence[Finding]") -> NoReturn:
     """
     width = max(len(one.subject) for one in findings)
     for one in findings:
-        typer.echo(one.line(width))
+        typer.echo(masked(one.line(width)))
     raise typer.Exit(2 if any(one.bad for one in findings) else 0)

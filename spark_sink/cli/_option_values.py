@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._error_sentences import note_settings
+from spark_sink.cli._error_sentences import masked, note_settings
 from spark_sink.kafka.broker_addresses import check_servers
 
 _FLAG = "--workers"
@@ -93,15 +93,17 @@ def _whole(text: str) -> int | dict[str, int]:
         return _number(text, text)
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{text!r} is no JSON ({error})", param_hint=_FLAG) from error
     return {name: _number(f"{name}: {number}", str(number)) for name, number in found.items()}
 
 
 def _number(where: str, text: str) -> int:
-    if not text.isdecimal():  # isdigit() takes a superscript, int() does not
+    from spark_sink.options.option_texts import whole
+
+    if (found := whole(text)) is None:
         raise typer.BadParameter(f"{where!r}, need a whole number", param_hint=_FLAG)
-    return int(text)
+    return found
 
 
 def given(text: str | None) -> str | None:
@@ -124,7 +126,7 @@ def servers(text: str | None) -> str | None:
     try:
         return text if text is None else check_servers(text)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(masked(str(error), [text or ""])) from error
 
 
 _BROKERS = typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")

@@ -26,7 +26,10 @@ def agent(
         str | None, typer.Option("--agent", callback=given, help="This agent's permanent name; it replaces the file's.")
     ] = None,
     http: Annotated[
-        str | None, typer.Option(metavar="[HOST]:PORT", help="Serve the live page, metrics and probes; :8080 is local.")
+        str | None,
+        typer.Option(
+            callback=given, metavar="[HOST]:PORT", help="Serve the live page, metrics and probes; :8080 is local."
+        ),
     ] = None,
     *,
     http_token: Token = None,

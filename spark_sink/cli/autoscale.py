@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spark_sink.agent.stop_signal import stop_on_signals
-from spark_sink.cli._option_values import AsJson, counted
+from spark_sink.cli._option_values import AsJson, counted, given
 from spark_sink.cli._process_options import Certificate, Format, Key, Token, logged, refuse_without_http
 from spark_sink.monitoring.logs.line_format import LogFormat
 
@@ -43,7 +43,9 @@ def autoscale(
     once: Annotated[bool, typer.Option("--once", help="Decide once, and end.")] = False,
     http: Annotated[
         str | None,
-        typer.Option(metavar="[HOST]:PORT", help="Serve /agents.json, metrics and probes; :8080 is local."),
+        typer.Option(
+            callback=given, metavar="[HOST]:PORT", help="Serve /agents.json, metrics and probes; :8080 is local."
+        ),
     ] = None,
     http_token: Token = None,
     http_certificate: Certificate = None,

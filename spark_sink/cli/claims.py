@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spark_sink.cli._option_values import AsJson, Brokers, Kafka, pairs, storage_pairs, why_unreadable
+from spark_sink.cli._option_values import AsJson, Brokers, Kafka, given, pairs, storage_pairs, why_unreadable
 from spark_sink.cli._process_options import Format, logged
 from spark_sink.monitoring.logs.line_format import LogFormat
 
@@ -102,7 +102,8 @@ def run(
     optimistic: Annotated[bool, typer.Option("--optimistic", help="Claim without locks.")] = False,
     metrics_port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the Prometheus endpoint.")] = None,
     ops_log: Annotated[
-        str | None, typer.Option(help="Delta table of batches, rows, bytes and errors, by topic and job.")
+        str | None,
+        typer.Option(callback=given, help="Delta table of batches, rows, bytes and errors, by topic and job."),
     ] = None,
     ops_log_s: Annotated[float, typer.Option(help="Seconds between two writes of the ops log.")] = 60.0,
     ops_log_days: Annotated[int, typer.Option(help="Days that the ops log keeps.")] = 90,

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from spark_sink.cli._long_steps import long_step
-from spark_sink.cli._option_values import Kafka, pairs, servers
+from spark_sink.cli._option_values import Kafka, given, pairs, servers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,9 @@ def load(
     servers: Annotated[
         str, typer.Option("--bootstrap-servers", callback=servers, help="Kafka brokers, host:port by commas.")
     ],
-    zones: Annotated[str, typer.Option(help="A producer in each of these, by commas.")] = "az-a,az-b,az-c",
+    zones: Annotated[
+        str, typer.Option(callback=given, help="A producer in each of these, by commas.")
+    ] = "az-a,az-b,az-c",
     flights: Annotated[
         int | None, typer.Option(min=1, max=336_776, help="Number of flights, the first ones.", show_default="all")
     ] = None,

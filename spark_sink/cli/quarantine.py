@@ -82,7 +82,7 @@ def list_(
 
 def show(
     table: _Table = None,
-    topic: Annotated[str | None, typer.Option(help="Of this topic only.")] = None,
+    topic: Annotated[str | None, typer.Option(callback=given, help="Of this topic only.")] = None,
     partition: Annotated[int | None, typer.Option(max=_LARGEST, help="Of this partition only.")] = None,
     offset: Annotated[int | None, typer.Option(max=_LARGEST, help="This offset only.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Records at most.")] = 10,

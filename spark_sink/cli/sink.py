@@ -39,12 +39,14 @@ def sink(
     checkpoint: Annotated[
         str | None, typer.Option(callback=given, help="Folder for Spark's checkpoint, this agent's own.")
     ] = None,
-    subscribe: Annotated[str | None, typer.Option(help="Topics, by commas.")] = None,
-    subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
+    subscribe: Annotated[str | None, typer.Option(callback=given, help="Topics, by commas.")] = None,
+    subscribe_pattern: Annotated[
+        str | None, typer.Option(callback=given, help="Regular expression of whole topic names.")
+    ] = None,
     agent: Annotated[
         str | None, typer.Option(callback=given, help="The agent's permanent name.", show_default="host name")
     ] = None,
-    rack: Annotated[str | None, typer.Option(help="The agent's zone.")] = None,
+    rack: Annotated[str | None, typer.Option(callback=given, help="The agent's zone.")] = None,
     assignor: Annotated[str | None, typer.Option(help="hrw or shuffled.", show_default="hrw")] = None,
     workers: Annotated[
         _Pairs, typer.Option(metavar="K|TOPIC=K", help="Agents per topic, of all or of a topic or pattern.")
@@ -54,7 +56,7 @@ def sink(
         typer.Option(callback=given, help="Topic on which 'azimuth autoscale' publishes agents per topic."),
     ] = None,
     starting_offsets: Annotated[
-        str | None, typer.Option(help="Where unknown partitions begin.", show_default="earliest")
+        str | None, typer.Option(callback=given, help="Where unknown partitions begin.", show_default="earliest")
     ] = None,
     max_offsets_per_trigger: Annotated[
         int | None, typer.Option(help="Maximum number of offsets that a batch reads.")
@@ -71,7 +73,8 @@ def sink(
         str | None, typer.Option(help="direct: reading tasks write the files; or rows.", show_default="direct")
     ] = None,
     ops_log: Annotated[
-        str | None, typer.Option(help="Delta table of batches, rows, bytes and errors, by topic and agent.")
+        str | None,
+        typer.Option(callback=given, help="Delta table of batches, rows, bytes and errors, by topic and agent."),
     ] = None,
     ops_log_s: Annotated[
         float | None, typer.Option(help="Seconds between two writes of the ops log.", show_default="60")

@@ -12,6 +12,7 @@ from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.table_addresses import full_address, is_iceberg, table_uri
 
 _HOUR_S: Final = 3_600.0
+_MOST_DAYS: Final = 36_500
 _PLACEHOLDER: Final = re.compile(r"\{(?:topic|cluster)\}")
 _INSTEAD: Final = "give the ops log a folder or an address of its own"
 
@@ -23,7 +24,7 @@ class OpsSettings:
     Attributes:
         table: address of its Delta table.
         every_s: interval of its commits, seconds, 1 to 3600.
-        keep_days: rows of earlier days are removed; 1 or more.
+        keep_days: rows of earlier days are removed; 1 to 36500.
         storage: options of the object store.
     """
 
@@ -43,8 +44,12 @@ class OpsSettings:
         refuse_quarantine_name(table_uri(self.table), "the ops log", "name it otherwise")
         if not 1 <= self.every_s <= _HOUR_S:  # also catches nan
             raise OptionError(f"ops_log_s={self.every_s!r}, need 1 to {_HOUR_S:g} seconds")
-        if isinstance(self.keep_days, bool) or not isinstance(self.keep_days, int) or self.keep_days < 1:
-            raise OptionError(f"ops_log_days={self.keep_days!r}, need a whole number of 1 or more")
+        if (
+            isinstance(self.keep_days, bool)
+            or not isinstance(self.keep_days, int)
+            or not 1 <= self.keep_days <= _MOST_DAYS
+        ):
+            raise OptionError(f"ops_log_days={self.keep_days!r}, need a whole number, 1 to {_MOST_DAYS}")
 
     def refuse_near(self, tables: Iterable[str]) -> None:
         """Refuse an ops log at, above or below an address that a data table or its quarantine has, or may get.

@@ -41,6 +41,20 @@ NOWHERE = ("--bootstrap-servers", "localhost:9", "--group", "g")
         (("sink", *SINK, "--landing", "rows", "--sink", "no=1"), "delta-exactly-once has no option 'no'"),
         (("sink", *SINK, "--kafka", "no.such=1"), "no.such"),
         (("sink", *SINK, "--table", ""), "'--table': it is empty"),
+        (("sink", *SINK, "--starting-offsets", ""), "'--starting-offsets': it is empty"),
+        (("sink", *SINK, "--rack", " "), "'--rack': it is empty"),
+        (("sink", *SINK, "--subscribe-pattern", ""), "'--subscribe-pattern': it is empty"),
+        (("sink", *SINK, "--ops-log", ""), "'--ops-log': it is empty"),
+        (("agent", "--config", "{tmp}/none", "--http", ""), "'--http': it is empty"),
+        (("autoscale", "--config", "{tmp}/none", "--http", ""), "'--http': it is empty"),
+        (("autoscale", "explain", "t", "--journal", ""), "no decisions can be read: Is a directory"),
+        (("quarantine", "show", "{tmp}/t", "--topic", ""), "'--topic': it is empty"),
+        (("load", *SERVERS, "--zones", ""), "'--zones': it is empty"),
+        (("lag", *NOWHERE, "--table", "[/lake/t"), "need the address of a table, or a JSON list of addresses"),
+        (("plan", *NOWHERE, "--workers", "9" * 5_000), "need a whole number"),
+        (("plan", *NOWHERE, "--workers", '{{"a":' * 5_000), "is no JSON"),
+        (("plan", *NOWHERE, "--workers", "a{{99999999999}}=1"), "not a regular expression"),
+        (("sink", *SINK, "--ops-log", "{tmp}/ops", "--ops-log-days", "9" * 20), "need a whole number, 1 to 36500"),
         (("sink", *SINK, "--workers-topic", ""), "'--workers-topic': it is empty"),
         (("agent", "--config", "{tmp}/none", "--agent", ""), "'--agent': it is empty"),
         (("verify", "{tmp}/t", "--group", ""), "'--group': it is empty"),
@@ -76,6 +90,25 @@ def test_a_wrong_invocation_is_one_sentence_and_two(
     said = capsys.readouterr()
     assert (ended.value.code, said.out) == (2, "")
     assert says in " ".join(said.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("lag", "--bootstrap-servers", "https://u:canary@h", "--group", "g"),
+        ("sink", *SINK, "--check", "--table", "http://u:canary@h/x"),
+    ],
+    ids=lambda one: one[0],
+)
+def test_no_output_has_the_password_of_an_address(
+    arguments: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Usage errors and the lines of a check are printed by others than the last sentence."""
+    with pytest.raises(SystemExit):
+        main([one.format(tmp=tmp_path) for one in arguments])
+    said = "".join(capsys.readouterr())
+    assert "://***@h" in said
+    assert "canary" not in said
 
 
 @pytest.mark.parametrize("command", ["lag --group g", "plan --group g", "plan --producer a --topic t", "load"])

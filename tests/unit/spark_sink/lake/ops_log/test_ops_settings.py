@@ -58,6 +58,7 @@ def test_any_other_address_is_taken(ops: str, table: str, tmp_path: Path, monkey
         ({"table": "t", "every_s": 0.5}, "ops_log_s=0.5, need 1 to 3600"),
         ({"table": "t", "every_s": float("nan")}, "ops_log_s=nan"),
         ({"table": "t", "keep_days": 0}, "ops_log_days=0"),
+        ({"table": "t", "keep_days": 36_501}, "ops_log_days=36501, need a whole number, 1 to 36500"),
         ({"table": "t", "keep_days": True}, "ops_log_days=True"),
     ],
 )
