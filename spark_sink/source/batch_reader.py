@@ -125,9 +125,7 @@ def refuse_for_batch(options: SourceOptions) -> None:
     ):
         if mark in {rule.mark, *rule.offsets.values()}:
             raise OptionError(f"option {name!r}: {word} ({mark}) makes an empty batch")
-    first, last = options.starting.timestamp_ms, (options.ending or _END).timestamp_ms
-    if first is not None and last is not None and last < first:
-        raise OptionError(f"option 'endingTimestamp': {last} is before startingTimestamp, {first}; the batch is empty")
+    _refuse_reversed(options.starting, options.ending or _END)
 
 
 def refuse_recreated(now: Mapping[str, str], known: Mapping[str, str]) -> None:
@@ -146,6 +144,20 @@ def refuse_recreated(now: Mapping[str, str], known: Mapping[str, str]) -> None:
                 f"{topic}: the topic was deleted and recreated (id {known[topic]} became {identity}), so the offsets "
                 "mean other records now; nothing was read. Call spark_sink.fixed_offsets again, and take a new table"
             )
+
+
+def _refuse_reversed(start: OffsetRule, end: OffsetRule) -> None:
+    names = [
+        f"{side}{'OffsetsBy' * bool(one.timestamps_ms)}Timestamp"
+        for side, one in (("starting", start), ("ending", end))
+    ]
+    for key in (None, *sorted(start.timestamps_ms.keys() | end.timestamps_ms.keys())):
+        first, last = (
+            one.timestamp_ms if key is None else one.timestamps_ms.get(key, one.timestamp_ms) for one in (start, end)
+        )
+        if first is not None and last is not None and last < first:
+            place = "" if key is None else f"{key.topic}/{key.partition}: "
+            raise OptionError(f"option {names[1]!r}: {place}{last} is before {names[0]}, {first}; the batch is empty")
 
 
 def _refuse_absent(options: SourceOptions, keys: Collection[TopicPartition]) -> None:

@@ -100,6 +100,11 @@ def test_the_bounds_are_those_of_the_options(options: dict[str, str], a0: tuple[
         ({"endingOffsetsByTimestamp": '{"b": {"0": 1}}'}, "ending.* name b/0, which is not read"),
         ({"subscribe": "a,c"}, "there is no topic 'c'"),
         ({"startingTimestamp": "104", "endingTimestamp": "103"}, "103 is before startingTimestamp, 104"),
+        (
+            {"startingOffsetsByTimestamp": '{"a": {"1": 104}}', "endingOffsetsByTimestamp": '{"a": {"1": 103}}'},
+            "endingOffsetsByTimestamp': a/1: 103 is before startingOffsetsByTimestamp, 104",
+        ),
+        ({"startingTimestamp": "104", "endingOffsetsByTimestamp": '{"a": {"1": 9}}'}, "a/1: 9 is before startingTim"),
         ({"startingTimestamp": "900"}, "no record at or after 900"),
         ({"positions": "/t"}, "'positions' is for streams"),
         ({"landing": '{"path": "t"}'}, "'landing' is for streams"),
