@@ -42,7 +42,7 @@ def given_columns(text: str) -> pa.Schema:
     """
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise OptionError(
             f"option 'valueSchema': {text!r} is neither 'variant' nor JSON such as {{\"id\": \"bigint\"}} ({error}); "
             "StructType.fromDDL(...).json() makes it of Spark's DDL"

@@ -212,6 +212,6 @@ def given_avro(text: str) -> Registered:
     """
     try:
         json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise OptionError(f"option 'valueSchema': not JSON ({error})") from error
     return Registered(text, {})

@@ -5,7 +5,6 @@ far future, so that no retention removes it. `<group>/<topic>/<partition>/begin`
 so that `azimuth verify` finds a hole before the first row.
 """
 
-import json
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from spark_sink.lake.iceberg.matching_names import tables_of_topics
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.table_addresses import CLUSTER, PLACEHOLDER, Storage, is_iceberg, table_uri, with_name
 from spark_sink.lake.table_storage import filesystem, folders_in, listing
+from spark_sink.options.option_texts import addresses
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _BEGIN = "begin"
@@ -150,9 +150,9 @@ def positions(
     Raises:
         TableError: the log of a table cannot be read.
     """
-    addresses: list[str] = json.loads(table) if table.startswith("[") else [table]
-    asked = [one for address in addresses for one in _tables(address, storage_options, partitions)]
-    if len(addresses) > 1:  # each has the positions of some topics only
+    named = addresses(table, "table")
+    asked = [one for address in named for one in _tables(address, storage_options, partitions)]
+    if len(named) > 1:  # each has the positions of some topics only
         asked = [one._replace(wanted=frozenset()) for one in asked]
     found: dict[TopicPartition, int] = {}
     with ThreadPoolExecutor(max(1, min(_THREADS, len(asked))), thread_name_prefix="positions") as pool:

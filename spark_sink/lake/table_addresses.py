@@ -156,9 +156,14 @@ def table_uri(path: str) -> str:
     if local is None:
         scheme, _, place = path.partition("://")
         return f"{_SAME_STORE.get(scheme.lower(), scheme.lower())}://{place.rstrip('/')}"
-    address = str(local.resolve())
+    try:
+        address, file = str(local.resolve()), local.is_file()
+    except FileNotFoundError:  # the current folder is gone
+        raise
+    except (OSError, ValueError) as error:  # too long, not permitted, or with a character that no name has
+        raise OptionError(f"option 'path': {path[:200]!r} is not the name of a folder: {error}"[:500]) from error
     refuse_mounted_store(address)
-    if local.is_file():
+    if file:
         raise OptionError(f"{address}: is a file, need the folder of a table")
     if unquote(address) != address:
         # For the table `a%20b`, delta-rs reads the log of `a b`, and writes elsewhere.

@@ -4,6 +4,7 @@ The given options are texts by name in lower case; a name is spelled here as in 
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ MOST = 2**63 - 1  # Kafka's offsets and times
 MOST_MS = 2**31 - 1  # Kafka's timeouts
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,40}\s*")  # int() takes "1_7" and Arabic digits, too
-_AMOUNT = re.compile(r"(\d+)([a-z]*)")
+_AMOUNT = re.compile(r"([0-9]{1,18})([a-z]*)")
 _SECONDS = {"": 1e-3, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _BYTES = {name + end: 1024**power for name, power in _POWERS.items() for end in ("", "b")} | {"": 1}
@@ -52,11 +53,11 @@ def fraction(given: Mapping[str, str], name: str, default: float) -> float:
     """
     text = given.get(name.lower(), str(default))
     try:
-        value = float(text)
+        value = float(text) if text.isascii() and "_" not in text else -1.0
     except ValueError:
         value = -1.0
-    if not value >= 0:
-        raise OptionError(f"option {name!r}: {text!r}, need a number of 0 or more")
+    if not 0 <= value < math.inf:
+        raise OptionError(f"option {name!r}: {text!r}, need a finite number of 0 or more")
     return value
 
 
@@ -119,12 +120,50 @@ def json_value(text: str, name: str) -> Any:  # noqa: ANN401 -- whatever the JSO
     """Read a JSON text.
 
     Raises:
-        OptionError: it is something else.
+        OptionError: it is something else, or an object has a key twice, of which one would have no effect.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise OptionError(f"option {name!r}: {max(keys, key=keys.count)!r} is there twice; leave one out")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        raise OptionError(f"option {name!r}: {text!r} is not JSON ({error})") from error
+
+
+def addresses(text: str, place: str) -> list[str]:
+    """Read the address of a table, or a JSON list of addresses.
+
+    Args:
+        text: begins with a bracket if it is a list.
+        place: where it was found, for the message.
+
+    Raises:
+        OptionError: it begins as a list, and is none.
     """
     try:
-        return json.loads(text)
-    except ValueError as error:
-        raise OptionError(f"option {name!r}: {text!r} is not JSON ({error})") from error
+        found = json.loads(text) if text.startswith("[") else [text]
+    except (ValueError, RecursionError):
+        found = []
+    if not found or not all(isinstance(one, str) for one in found):
+        raise OptionError(f"{place}: {text!r}, need the address of a table, or a JSON list of addresses")
+    return list(found)
+
+
+def group_name(text: str) -> str:
+    """Read the name of the consumer group, which is not empty.
+
+    Raises:
+        OptionError: it begins with a space, which librdkafka leaves out, and kafka-python and the tables do not.
+    """
+    if text[0].isspace():
+        raise OptionError(f"option 'kafka.group.id': {text!r} begins with a space")
+    return text
 
 
 def _amount(text: str) -> tuple[int, str]:

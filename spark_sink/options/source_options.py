@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from assignors.errors import NO_PATTERN
 from assignors.settings import proposal
 from spark_sink.errors import OptionError
 from spark_sink.options.batch_limits import BatchLimits, batch_limits
 from spark_sink.options.fetch_settings import FetchSettings
-from spark_sink.options.option_texts import MOST_MS, choice, flag, fraction, json_value, number
+from spark_sink.options.option_texts import MOST_MS, addresses, choice, flag, fraction, group_name, json_value, number
 from spark_sink.options.starting_offsets import OffsetRule, ending, starting, topic_ids
 from spark_sink.options.value_format import FORMATS, REGISTRY, ValueFormat, value_format
 
@@ -85,7 +86,8 @@ _CLASSIC_ONLY = (
 )
 _NO_GROUP = "none"  # librdkafka reads nothing without a group's name, and does not join it
 # Options of the sink, ignored here: one map may configure both sides of a query.
-_PASSED_OVER = ("storage.", "catalog.", REGISTRY, "path", "format", "tableformat")
+_PASSED_OVER = frozenset({"path", "format", "tableformat"})
+_PREFIXES = (_KAFKA, "storage.", "catalog.", REGISTRY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +184,6 @@ class SourceOptions:
         for name in ("bootstrap.servers", "group.id"):
             if not kafka.get(name):
                 raise OptionError(f"kafka-group needs the option 'kafka.{name}'")
-        if kafka["group.id"][0].isspace():  # librdkafka leaves it out, kafka-python and the positions in tables do not
-            raise OptionError(f"option 'kafka.group.id': {kafka['group.id']!r} begins with a space")
         for name in ("session.timeout.ms", "max.poll.interval.ms"):
             number(given, _KAFKA + name, None, most=MOST_MS)
         choice(given, "kafka.isolation.level", ("read_committed", "read_uncommitted"))
@@ -198,13 +198,13 @@ class SourceOptions:
         kafka.setdefault("client.id", f"azimuth.{agent or kafka['group.id']}")
         return cls(
             kafka=kafka,
-            group=kafka["group.id"],
+            group=group_name(kafka["group.id"]),
             topics=topics,
             pattern=pattern,
             starting=starting(given),
             ending=None if stream else ending(given),
             limits=batch_limits(given, parallelism),
-            positions=given.get("positions") or None,
+            positions=_positions(given.get("positions")),
             storage={
                 name.removeprefix("storage."): value
                 for name, value in given.items()
@@ -263,7 +263,7 @@ def _refuse_strangers(given: Mapping[str, str]) -> None:
     for name in given:
         if name in _REFUSED:
             raise OptionError(f"option {name!r} cannot be set: {_REFUSED[name]}")
-        if name in _KNOWN or name.startswith((_KAFKA, *_PASSED_OVER)):
+        if name in _KNOWN | _PASSED_OVER or name.startswith(_PREFIXES):
             continue
         known = proposal(name, _KNOWN) or f"known are kafka.*, storage.* and {sorted(_KNOWN)}"
         raise OptionError(f"kafka-group has no option {name!r}; {known}")
@@ -276,9 +276,15 @@ def _subscription(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None
         raise OptionError("kafka-group needs one of the options 'subscribe' (topics) and 'subscribePattern' (a regex)")
     try:
         re.compile(pattern or "")
-    except re.error as error:
+    except NO_PATTERN as error:
         raise OptionError(f"option 'subscribePattern': {pattern!r} is not a regular expression: {error}") from error
     return topics, pattern
+
+
+def _positions(text: str | None) -> str | None:
+    if text:
+        addresses(text, "option 'positions'")
+    return text or None
 
 
 def _workers(text: str | None) -> int | Mapping[str, int] | None:
@@ -352,7 +358,7 @@ def _landing(text: str | None) -> Mapping[str, str] | None:
         return None
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
         # The message leaves the text out, because it contains the keys of the object store.

@@ -107,13 +107,16 @@ def offsets_by_partition(value: object, name: str, least: int) -> dict[TopicPart
         OptionError: it has another form, or a number is too low or too high.
     """
     try:
-        found = {
-            TopicPartition(topic, _whole(partition)): _whole(number)
+        pairs = [
+            (TopicPartition(topic, _whole(partition)), _whole(number))
             for topic, partitions in value.items()  # type: ignore[attr-defined]  # other types are refused below
             for partition, number in partitions.items()
-        }
+        ]
     except (AttributeError, TypeError, ValueError) as error:
         raise OptionError(f'option {name!r}: need {{"topic": {{"0": number}}}}, got {value!r}') from error
+    found = dict(pairs)
+    if len(found) < len(pairs):  # "0" and "00"
+        raise OptionError(f"option {name!r}: {value!r} names a partition twice")
     wrong = [key for key, number in found.items() if number < least]
     if wrong:
         raise OptionError(f"option {name!r}: {wrong[0].topic}/{wrong[0].partition} is below {least}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
 from spark_sink.formats.unknown_policy import NULL_POLICIES, POLICIES, NullPolicy, Policy
-from spark_sink.options.option_texts import choice, json_value, number
+from spark_sink.options.option_texts import addresses, choice, number
 
 REGISTRY = "schema.registry."
 FORMATS = ("raw", "json", "avro", "protobuf")
@@ -98,7 +98,7 @@ def _refuse_changed_rows(given: Mapping[str, str]) -> None:
             "them: set valueSchema to the columns as JSON, or use `azimuth sink`, which writes the rows as they are"
         )
     positions = given["positions"]
-    tables = [str(one) for one in json_value(positions, "positions")] if positions.startswith("[") else [positions]
+    tables = addresses(positions, "option 'positions'")
     if landing == "rows" and (len(tables) > 1 or any(TOPIC in one for one in tables)):
         raise OptionError(
             "landing=rows decodes the records of all tables into the same columns, so "

@@ -56,7 +56,7 @@ def table_schema(options: Mapping[str, str]) -> pa.Schema:
         return schema_without(arrow_schema(headers=headers, timestamp_type=timestamp_type), left_out(given))
     try:
         schema = StructType.fromJson(json.loads(text))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise OptionError(f"option 'columns': {text[:200]!r} is not a schema of Spark's in JSON") from error
     return query_columns(schema)
 

@@ -10,7 +10,7 @@ from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_addresses import CATALOG, is_iceberg, local_path, storage_options
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.options.option_texts import choice, flag
+from spark_sink.options.option_texts import choice, flag, group_name, number, whole
 from spark_sink.options.source_options import _KNOWN as _SOURCE
 from spark_sink.options.value_format import REGISTRY
 from spark_sink.sink.topic_routes import Routes
@@ -122,17 +122,14 @@ class SinkOptions:
                 f"option 'tableProperty.{_VECTORS}': the commands verify, rewind and repair cannot read deletion "
                 "vectors; leave it out"
             )
-        every = given.get("compactevery", "100")
-        if not every.isdecimal():
-            raise OptionError(f"option 'compactEvery': {every!r}, need a number of versions, 0 for never")
         return cls(
             routes=_iceberg_routes(given) if iceberg else _delta_routes(given),
-            group=given["kafka.group.id"],
+            group=group_name(given["kafka.group.id"]),
             checkpoint=given["checkpointlocation"] if stream else "",
             agent=given.get("agent", ""),
             storage=storage_options(options),
             table=TableSettings(layout=layout, properties=properties, merge_schema=merge, terms=terms),
-            compact_every=int(every),
+            compact_every=number(given, "compactEvery", 100, least=0) or 0,
             topic_notes=topic_notes,
         )
 
@@ -149,8 +146,15 @@ class SinkOptions:
 
 
 def partition_columns(text: str) -> tuple[str, ...]:
-    """Return the partition columns of a Delta table from the option `partitionBy`."""
-    return tuple(one.strip() for one in text.split(",") if one.strip())
+    """Return the partition columns of a Delta table from the option `partitionBy`.
+
+    Raises:
+        OptionError: a column is there twice.
+    """
+    found = tuple(one.strip() for one in text.split(",") if one.strip())
+    if len({*found}) < len(found):
+        raise OptionError(f"option 'partitionBy': {text!r} has a column twice")
+    return found
 
 
 def _is_iceberg(given: Mapping[str, str]) -> bool:
@@ -196,6 +200,7 @@ def batch_number(options: Mapping[str, str]) -> int | None:
         OptionError: it is not the number of a batch.
     """
     text = option_value(options, "batchId")
-    if text is not None and not text.isdecimal():
+    found = None if text is None else whole(text)
+    if text is not None and (found is None or found < 0):
         raise OptionError(f"option 'batchId': {text!r}, need the number that Spark passes to foreachBatch's function")
-    return None if text is None else int(text)
+    return found

@@ -1,14 +1,15 @@
 """The table of each topic: one for all, one for each, or by regular expression. Pure."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from assignors.errors import NO_PATTERN
 from spark_sink.errors import OptionError
 from spark_sink.formats.quarantine_addresses import refuse_quarantine_name
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.table_addresses import PLACEHOLDER, table_uri, with_name
+from spark_sink.options.option_texts import json_value
 
 _OTHER_NAME = "give the table a name that does not end in _quarantine"
 _ROUTE = "send this topic to a table with another name by the option 'routes', or do not read it"
@@ -40,13 +41,14 @@ class Routes:
                 JSON object of texts.
         """
         try:
-            given = json.loads(routes) if routes else {}
+            given = json_value(routes, "routes") if routes else {}
             for table in (path, *given.values()):
                 refuse_mistaken(table, (PLACEHOLDER,))
-            rules = tuple((pattern, address(table)) for pattern, table in given.items())
-            for pattern, _ in rules:
+            for pattern, table in given.items():
                 re.compile(pattern)
-        except (ValueError, AttributeError, re.error) as error:
+                _refuse_empty(pattern, table)
+            rules = tuple((pattern, address(table)) for pattern, table in given.items())
+        except (ValueError, AttributeError, *NO_PATTERN) as error:
             raise OptionError(
                 f'option \'routes\': {routes!r}, need JSON {{"regex of topics": "address"}}: {error}'
             ) from error
@@ -85,3 +87,8 @@ class Routes:
     def addresses(self) -> tuple[str, ...]:
         """Return the addresses, with placeholders."""
         return (self.default, *(address for _, address in self.rules))
+
+
+def _refuse_empty(pattern: str, table: str) -> None:
+    if not table.strip():
+        raise OptionError(f"option 'routes': {pattern!r} has no address")

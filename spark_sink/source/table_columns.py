@@ -4,7 +4,6 @@ Each batch is planned with the present columns of its tables. So all agents of a
 whenever they started, and if one of them adds a column, the others use it with their next batch.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from spark_sink.lake.positions_in_delta_log import existing
 from spark_sink.lake.table_addresses import Storage, is_iceberg
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_table
+from spark_sink.options.option_texts import addresses
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.sink.direct_landing import describe, description, run_of_task
@@ -43,11 +43,11 @@ class TopicsDecoder:
     decoder: Decoder
 
 
-def kept_columns(addresses: str, storage: Storage | None = None) -> pa.Schema | None:
+def kept_columns(positions: str, storage: Storage | None = None) -> pa.Schema | None:
     """Return the value columns that are equal in all tables of a query.
 
     Args:
-        addresses: in the format of the option `positions`.
+        positions: the option.
         storage: options of the object store.
 
     Returns:
@@ -56,8 +56,12 @@ def kept_columns(addresses: str, storage: Storage | None = None) -> pa.Schema | 
     Raises:
         TableError: a table cannot be read.
     """
-    given = json.loads(addresses) if addresses.startswith("[") else [addresses]
-    tables = [uri for one in given for uri, topic in existing(one, storage) if not (topic or "").endswith(SUFFIX)]
+    tables = [
+        uri
+        for one in addresses(positions, "option 'positions'")
+        for uri, topic in existing(one, storage)
+        if not (topic or "").endswith(SUFFIX)
+    ]
     handles: dict[str, DeltaTable] = {}
     with ThreadPoolExecutor(_THREADS) as pool:
         found = pool.map(lambda uri: columns_of_table(uri, storage, handles), tables)
