@@ -271,7 +271,7 @@ def _refuse_strangers(given: Mapping[str, str]) -> None:
 
 def _subscription(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
     topics = tuple(sorted({name.strip() for name in given.get("subscribe", "").split(",") if name.strip()}))
-    pattern = given.get("subscribepattern") or None
+    pattern = given.get("subscribepattern", "").strip() or None  # trimmed, as in Spark
     if bool(topics) == bool(pattern):
         raise OptionError("kafka-group needs one of the options 'subscribe' (topics) and 'subscribePattern' (a regex)")
     try:

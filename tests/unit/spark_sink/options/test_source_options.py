@@ -60,6 +60,11 @@ def test_a_size_is_written_as_for_spark(text: str, size: int) -> None:
     assert SourceOptions.parse({**BASE, "maxBytesPerTrigger": text}).limits.max_bytes == size
 
 
+def test_a_pattern_is_trimmed() -> None:
+    """Spark's own source reads it so; with the spaces it matches no topic, and the stream waits without an error."""
+    assert SourceOptions.parse({**BASE, "subscribe": "", "subscribePattern": " a.* "}).pattern == "a.*"
+
+
 @pytest.mark.parametrize(
     ("text", "mark", "offsets"),
     [
@@ -128,6 +133,7 @@ def test_starting_offsets(text: str, mark: int, offsets: dict[TopicPartition, in
         ({"startingOffsets": '{"a": {"0": "1_7"}}'}, "startingOffsets.*need .*1_7"),
         ({"startingOffsets": f'{{"a": {{"0": {2**63}}}}}'}, f"startingOffsets.*a/0 is above {2**63 - 1}"),
         ({"startingOffsetsByTimestamp": f'{{"a": {{"0": {2**63}}}}}'}, f"a/0 is above {2**63 - 1}"),
+        ({"subscribe": "", "subscribePattern": "  "}, "needs one of the options 'subscribe'"),
         ({"startingOffsets": '{"a": {"0": 1}, "a": {"1": 2}}'}, "startingOffsets': 'a' is there twice; leave one out"),
         ({"startingOffsets": '{"a": {"0": 1, "00": 2}}'}, "startingOffsets.* names a partition twice"),
         ({"startingOffsetsByTimestamp": '{"a": {"0": 1, "0": 2}}'}, "ByTimestamp': '0' is there twice"),
