@@ -8,6 +8,7 @@ ProducerError
 └── ZoneDetectionError   a source of the producer's zone did not answer
 
 UserWarning
+├── PollWarning          the application does not poll, and the client's reports fill the memory
 └── RackWarning          zones cannot be compared, so records will leave their zone
 """
 

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import re
 from types import ModuleType
 
 import pytest
@@ -27,3 +28,23 @@ def test_every_name_that_a_folder_lists_is_there(package: ModuleType) -> None:
     found = (one.name for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.") if one.ispkg)
     folders = [importlib.import_module(name) for name in found]
     assert not [(one.__name__, n) for one in folders for n in getattr(one, "__all__", ()) if not hasattr(one, n)]
+
+
+@pytest.mark.parametrize(
+    "name", ["assignors.errors", "assignors.consumer.consumer_errors", "producer.errors", "spark_sink.errors"]
+)
+def test_the_tree_of_errors_has_each_class_below_its_base(name: str) -> None:
+    """Readers choose the class to catch from it."""
+    module = importlib.import_module(name)
+    base: dict[str, str] = {}
+    roots, above = set(), [""]
+    for line in (module.__doc__ or "").splitlines():
+        if root := re.fullmatch(r"(\w+)(?: and \w+)?", line):
+            above = [root[1]]
+            roots.add(root[1])
+        elif found := re.fullmatch(r"([│ ]*)[├└]── (\w+) .*", line):
+            above = [*above[: len(found[1]) // 4 + 1], found[2]]
+            base[found[2]] = above[-2]
+    own = [n for n, kind in vars(module).items() if inspect.isclass(kind) and kind.__module__ == name]
+    assert base.keys() | roots >= set(own)
+    assert not [n for n in base if base[n] not in {one.__name__ for one in getattr(module, n).__mro__}]
