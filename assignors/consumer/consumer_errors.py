@@ -5,7 +5,7 @@ MembershipError and KafkaException
     ├── ArgumentError             the arguments are invalid; also a ValueError and a TypeError
     ├── ClosedConsumerError       the consumer is closed, or belongs to another process; also a RuntimeError
     ├── FencedConsumerError       the group continued without this member; also a FencedError
-    └── NotOwnedConsumerError     a commit for a partition of another member; also a NotOwnedError
+    └── NotOwnedConsumerError     a commit or `store_offsets` for another member's partition; also a NotOwnedError
 """
 
 from collections.abc import Callable, Collection
@@ -77,7 +77,7 @@ class FencedConsumerError(ConsumerError, FencedError):
 
 
 class NotOwnedConsumerError(ConsumerError, NotOwnedError):
-    """A commit for a partition that this member does not own."""
+    """A commit or `store_offsets` for a partition that this member does not own."""
 
 
 def _again(kind: type[ConsumerError], message: str, code: int) -> ConsumerError:

@@ -102,7 +102,7 @@ def partitions_come_and_go_later(bench: Bench) -> Any:
     cooperative: dict[str, Any] = {**COOPERATIVE} if bench.protocol == "classic" else {}
     one, _ = bench.joined(**cooperative)
     one.incremental_unassign([at(0)])
-    left = plain(one.assignment())
+    left = [plain(one.assignment()), plain(one.position([at(0)])), attempt(lambda: one.seek(at(0, 44)))]
     again = attempt(lambda: one.incremental_assign([at(1, 3)]))
     one.incremental_assign([at(0, 44)])
     return [left, again, read(one, 6), plain(one.assignment())]
