@@ -8,16 +8,24 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
+from prometheus_client import CollectorRegistry
 
 from assignors.scaling.evaluator_settings import ScalingSettings
+from producer.prometheus import TrafficCollector
+from spark_sink.agent.agent_metrics import Metrics
 from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.claimed.job_metrics import JobMetrics
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.lake.ops_log import ops_writer
 from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
 from spark_sink.lake.ops_log.ops_settings import OpsSettings
 from spark_sink.lake.ops_log.ops_table import SCHEMA
+from spark_sink.monitoring.live import ScalingFigures
+from spark_sink.monitoring.live.status_metrics import StatusCollector
 from spark_sink.options.source_options import _KNOWN as SOURCE
 from spark_sink.sink.sink_options import _KNOWN as SINK
+from spark_sink.source.query_metrics import QueryMetrics
+from tests.unit.spark_sink.monitoring.live.test_status_server import STATUS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -120,3 +128,25 @@ def test_the_page_on_options_has_each_of_them(heading: str, known: frozenset[str
     named = {name.lower() for row in rows for name in re.findall(r"`([^`]+)`", row)}
     prefixes = ("kafka.", "storage.", "schema.registry.", "tableproperty.")
     assert {name for name in named if not name.startswith(prefixes)} == known
+
+
+def test_the_metrics_of_the_pages_are_exported() -> None:
+    """With the suffix that Prometheus gives to counters: without it a query finds nothing."""
+    registry = CollectorRegistry()
+    for made in (Metrics, QueryMetrics, JobMetrics):
+        made(registry)
+    families = [*registry.collect(), *StatusCollector(lambda: STATUS).collect(), *ScalingFigures(30.0).collect()]
+    families += TrafficCollector({}).collect()
+    exported = {f"{one.name}_total" if one.type == "counter" else one.name for one in families}
+    kinds = "|".join({name.split("_")[1] for name in exported})
+    found = {name for page in PAGES for name in re.findall(rf"\bazimuth_(?:{kinds})_\w+\b", page.read_text("utf-8"))}
+    assert len(found) > 10
+    assert found <= exported
+
+
+def test_the_page_on_checks_lists_each_line() -> None:
+    """A reader looks there for what a fault on the line means."""
+    code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "spark_sink").rglob("*check*.py"))
+    text = (ROOT / "docs" / "how-to" / "check.md").read_text(encoding="utf-8")
+    lines = set(re.findall(r'subject=f?"(?:\{\w+\} ?)?([a-z ]+)"', code))
+    assert lines == set(re.findall(r"^\| `([a-z ]+)` \|", text, re.MULTILINE))
