@@ -4,6 +4,7 @@ import re
 import textwrap
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,7 +24,9 @@ from spark_sink.lake.ops_log.ops_table import SCHEMA
 from spark_sink.monitoring.live import ScalingFigures
 from spark_sink.monitoring.live.status_metrics import StatusCollector
 from spark_sink.options.source_options import _KNOWN as SOURCE
+from spark_sink.options.source_options import SourceOptions
 from spark_sink.sink.sink_options import _KNOWN as SINK
+from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.source.query_metrics import QueryMetrics
 from tests.unit.spark_sink.monitoring.live.test_status_server import STATUS
 
@@ -92,6 +95,9 @@ def test_the_file_of_a_fleet_loads(tmp_path: Path) -> None:
     for part in ["", *parts, *toml("ops-log.md")]:
         file.write_text(part + whole)
         assert FleetSettings.load(file, agent="agent-1").home == "home"
+    shown = {name: value for name, value in tomllib.loads(whole).items() if not isinstance(value, dict)}
+    others = {name for name, value in shown.items() if value != FleetSettings.model_fields[name].default}
+    assert others == {"name", "table", "status_file"}  # the page says that all other values are the defaults
 
 
 def test_the_file_of_the_autoscaler_loads(tmp_path: Path) -> None:
@@ -119,15 +125,46 @@ def test_the_query_of_an_ops_log_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert set(SCHEMA.names) <= set(listed)
 
 
+def options(heading: str) -> list[tuple[str, str]]:
+    """The options of a table, with the column of their defaults."""
+    text = (ROOT / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
+    section = text.split(f"## {heading}\n")[1].split("\n## ")[0]
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("| `")]
+    return [(name, row[2].strip()) for row in rows for name in re.findall(r"`([^`]+)`", row[1])]
+
+
 @pytest.mark.parametrize(("heading", "known"), [("kafka-group", SOURCE), ("delta-exactly-once", SINK)])
 def test_the_page_on_options_has_each_of_them(heading: str, known: frozenset[str]) -> None:
     """And none that there is not."""
-    text = (ROOT / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
-    section = text.split(f"## {heading}\n")[1].split("\n## ")[0]
-    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    named = {name.lower() for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    named = {name.lower() for name, _ in options(heading)}
     prefixes = ("kafka.", "storage.", "schema.registry.", "tableproperty.")
     assert {name for name in named if not name.startswith(prefixes)} == known
+
+
+# Without minOffsetsPerTrigger there is no maxTriggerDelay.
+SOURCE_NEEDS = {"kafka.bootstrap.servers": "b:9092", "subscribe": "t", "minOffsetsPerTrigger": "1"}
+SINK_NEEDS = {"path": "/lake", "checkpointLocation": "/checkpoint"}
+
+
+@pytest.mark.parametrize(
+    ("heading", "parse", "needed", "number"),
+    [
+        ("kafka-group", SourceOptions.parse, SOURCE_NEEDS, 17),
+        ("delta-exactly-once", SinkOptions.parse, SINK_NEEDS, 5),
+    ],
+)
+def test_an_option_with_its_default_changes_nothing(
+    heading: str, parse: Any, needed: dict[str, str], number: int
+) -> None:
+    """Each default that is a value, such as `earliest` or 100."""
+    needed = {**needed, "kafka.group.id": "g"}
+    checked = []
+    for name, default in options(heading):
+        value = re.match(r"`([a-z]+|\d+[a-z]?)`|(\d[\d.]*|false)$", default)
+        if value and not name.startswith("ending"):  # a stream has no end
+            assert parse({**needed, name: value[1] or value[2]}) == parse(needed), name
+            checked.append(name)
+    assert len(checked) >= number
 
 
 def test_the_metrics_of_the_pages_are_exported() -> None:
