@@ -59,7 +59,7 @@ class Capacity:
             the change has paid twice, for itself and for the change that reverts it.
         up_rate_s: time over which the rate is measured for more workers.
         down_rate_s: time over which the rate is measured for fewer workers.
-        trend_s: the trend covers the past for twice this time, and the future for at most this time.
+        trend_s: the trend covers the past for twice this time, and the future for at most twice this time.
     """
 
     slo_s: float = 300.0

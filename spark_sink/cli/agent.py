@@ -17,7 +17,7 @@ _FAULTS_S = 3.0  # after the start, because the checks take processor time from 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("agent", rich_help_panel="Ingest into Delta")(agent)
+    app.command("agent", rich_help_panel="Ingest into Delta or Iceberg")(agent)
 
 
 def agent(

@@ -46,7 +46,7 @@ _DATABASE = typer.Option(
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
-    app.add_typer(group, name="claims", rich_help_panel="Ingest into Delta")
+    app.add_typer(group, name="claims", rich_help_panel="Ingest into Delta or Iceberg")
 
 
 @group.callback()

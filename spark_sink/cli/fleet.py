@@ -22,7 +22,7 @@ _LATE = 10
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
-    app.add_typer(group, name="fleet", rich_help_panel="Ingest into Delta")
+    app.add_typer(group, name="fleet", rich_help_panel="Ingest into Delta or Iceberg")
 
 
 @group.callback()

@@ -27,7 +27,7 @@ _Fleet = Annotated[Path | None, typer.Option("--fleet", help="TOML file of a fle
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     for command in (pause, resume):
-        app.command(command.__name__, rich_help_panel="Ingest into Delta")(command)
+        app.command(command.__name__, rich_help_panel="Ingest into Delta or Iceberg")(command)
 
 
 def pause(

@@ -11,7 +11,7 @@ from spark_sink.errors import StartError
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("prepare", rich_help_panel="Ingest into Delta")(prepare)
+    app.command("prepare", rich_help_panel="Ingest into Delta or Iceberg")(prepare)
 
 
 def prepare() -> None:

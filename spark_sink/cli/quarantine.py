@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
     commands.command("show")(show)
     commands.command("replay")(replay)
     commands.command("publish")(publish)
-    app.add_typer(commands, name="quarantine", rich_help_panel="Ingest into Delta")
+    app.add_typer(commands, name="quarantine", rich_help_panel="Ingest into Delta or Iceberg")
 
 
 def list_(

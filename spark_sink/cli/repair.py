@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("repair", rich_help_panel="Ingest into Delta")(repair)
+    app.command("repair", rich_help_panel="Ingest into Delta or Iceberg")(repair)
 
 
 def repair(

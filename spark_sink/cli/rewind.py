@@ -14,7 +14,7 @@ from spark_sink.errors import OptionError
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("rewind", rich_help_panel="Ingest into Delta")(rewind)
+    app.command("rewind", rich_help_panel="Ingest into Delta or Iceberg")(rewind)
 
 
 def rewind(

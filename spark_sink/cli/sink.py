@@ -16,7 +16,7 @@ _Pairs = list[str] | None
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("sink", rich_help_panel="Ingest into Delta")(sink)
+    app.command("sink", rich_help_panel="Ingest into Delta or Iceberg")(sink)
 
 
 def sink(
