@@ -141,6 +141,16 @@ def test_the_page_on_options_has_each_of_them(heading: str, known: frozenset[str
     assert {name for name in named if not name.startswith(prefixes)} == known
 
 
+def test_every_file_that_a_page_names_is_there() -> None:
+    """Files move, and the pages that send readers to them stay."""
+    folders = "assignors|broker|deploy|docker|docs|producer|requirements|spark_sink|tests"
+    pages = [*PAGES, *(ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING"))]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    named = {path for text in texts for path in re.findall(rf"`((?:{folders})/[\w./*-]+)", text)}
+    assert len(named) > 20
+    assert [path for path in named if not any(ROOT.glob(path.rstrip("/")))] == []
+
+
 # Without minOffsetsPerTrigger there is no maxTriggerDelay.
 SOURCE_NEEDS = {"kafka.bootstrap.servers": "b:9092", "subscribe": "t", "minOffsetsPerTrigger": "1"}
 SINK_NEEDS = {"path": "/lake", "checkpointLocation": "/checkpoint"}
