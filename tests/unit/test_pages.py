@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from prometheus_client import CollectorRegistry
 
+import spark_sink
 from assignors.scaling.evaluator_settings import ScalingSettings
 from producer.prometheus import TrafficCollector
 from spark_sink.agent.agent_metrics import Metrics
@@ -45,6 +46,8 @@ SHOWN = {
     ("kubernetes.md", "yaml"),
     ("kubernetes.md", "json"),
 }
+
+IN_THE_CHECKOUT = pytest.mark.skipif(not (ROOT / "broker").is_dir(), reason="a wheel is tested outside the checkout")
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -141,6 +144,7 @@ def test_the_page_on_options_has_each_of_them(heading: str, known: frozenset[str
     assert {name for name in named if not name.startswith(prefixes)} == known
 
 
+@IN_THE_CHECKOUT
 def test_every_file_that_a_page_names_is_there() -> None:
     """Files move, and the pages that send readers to them stay."""
     folders = "assignors|broker|deploy|docker|docs|producer|requirements|spark_sink|tests"
@@ -149,6 +153,16 @@ def test_every_file_that_a_page_names_is_there() -> None:
     named = {path for text in texts for path in re.findall(rf"`((?:{folders})/[\w./*-]+)", text)}
     assert len(named) > 20
     assert [path for path in named if not any(ROOT.glob(path.rstrip("/")))] == []
+
+
+@IN_THE_CHECKOUT
+def test_the_map_has_each_class_of_the_broker() -> None:
+    """ARCHITECTURE.md is where a reader of the Java code begins."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("### `broker/`")[1].split("\n## ")[0]
+    classes = {file.stem for file in (ROOT / "broker" / "src" / "main").rglob("*.java")}
+    others = {"ShuffledCooperativeAssignor"}  # as its line says: "and three others"
+    named = set(re.findall(r"`([A-Z]\w+)`", text))
+    assert (classes - named - others, named - classes) == (set(), set())
 
 
 # Without minOffsetsPerTrigger there is no maxTriggerDelay.
@@ -193,7 +207,7 @@ def test_the_metrics_of_the_pages_are_exported() -> None:
 
 def test_the_page_on_checks_lists_each_line() -> None:
     """A reader looks there for what a fault on the line means."""
-    code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "spark_sink").rglob("*check*.py"))
+    code = "".join(file.read_text(encoding="utf-8") for file in Path(spark_sink.__file__).parent.rglob("*check*.py"))
     text = (ROOT / "docs" / "how-to" / "check.md").read_text(encoding="utf-8")
     lines = set(re.findall(r'subject=f?"(?:\{\w+\} ?)?([a-z ]+)"', code))
     assert lines == set(re.findall(r"^\| `([a-z ]+)` \|", text, re.MULTILINE))
