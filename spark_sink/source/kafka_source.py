@@ -1,9 +1,11 @@
 """`.format("kafka-group")`: a streaming source that is a member of a consumer group, and a batch read without one."""
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from spark_sink.errors import OptionError
 from spark_sink.fetch.raw_columns import LANDED, arrow_schema, schema_without
 from spark_sink.formats import decoded_schema
 from spark_sink.options.source_options import SourceOptions
@@ -54,6 +56,7 @@ class KafkaGroupSource(DataSource):
         options = SourceOptions.parse(dict(self.options), stream=False)
         refuse_for_batch(options)
         raw = options.value.name == "raw"
+        _refuse_other_columns(schema, options)
         return KafkaBatchReader(
             options, None if raw else make_decoder(options, to_arrow_schema(schema, timezone="UTC"))
         )
@@ -61,6 +64,8 @@ class KafkaGroupSource(DataSource):
     def streamReader(self, schema: StructType) -> KafkaGroupReader:  # noqa: N802 -- Spark's call
         """Create the reader; it does not join yet."""
         options = SourceOptions.parse(dict(self.options))
+        if options.landing is None:
+            _refuse_other_columns(schema, options)
         if options.value.name == "raw":
             return KafkaGroupReader(options)
         if options.landing is not None:
@@ -73,3 +78,17 @@ class KafkaGroupSource(DataSource):
                 per_batch=options.value.schema == TABLE_SCHEMA or follows_registry(options),
             )
         return KafkaGroupReader(options, make_decoder(options, to_arrow_schema(schema, timezone="UTC")))
+
+
+def _refuse_other_columns(schema: StructType, options: SourceOptions) -> None:
+    """Refuse the columns of a user's `schema(...)`: each task would fail, or read a value as another type."""
+    raw = options.value.name == "raw"
+    columns = arrow_schema(headers=options.headers, timestamp_type=options.timestamp_type)
+    fixed = schema_without(columns if raw else decoded_schema(columns, pa.schema([])), options.left_out)
+    need, have = ([(one.name, one.dataType.simpleString()) for one in of] for of in (from_arrow_schema(fixed), schema))
+    if have != need if raw else not set(need) <= set(have):
+        named = ", ".join(f"{name} {kind}" for name, kind in need if not name.startswith("_"))
+        raise OptionError(
+            f"schema(...) cannot be set: the columns are {named}{'' if raw else ' and those of the values'}; "
+            "leave it out, and select and cast them after load()"
+        )

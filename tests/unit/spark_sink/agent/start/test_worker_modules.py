@@ -12,7 +12,8 @@ before = set(sys.modules)
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.source.kafka_source import KafkaGroupSource
 options = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.group.id": "g", "subscribe": "t"}
-reader = KafkaGroupSource(options).streamReader(None)
+source = KafkaGroupSource(options)
+reader = source.streamReader(source.schema())
 from spark_sink.source.membership_session import MembershipSession
 from spark_sink.source.group_membership import KafkaMembership
 KafkaMembership(SourceOptions.parse(options))._member_of_classic(bool)
