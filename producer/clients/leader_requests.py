@@ -68,11 +68,10 @@ class LeaderRequests:
                 call()
             return not self.closed
 
-    def close(self, then: Callable[[], object]) -> None:
-        """End pauses, make a call, and wait until the client is not used any more; may be called twice."""
+    def close(self) -> None:
+        """End pauses, and wait until the client is not used any more; may be called twice."""
         self.closed = True
         self._closing.set()
-        then()
         with self._using_client:
             pass
 

@@ -195,7 +195,8 @@ class LeaderWatcher:
 
     def close(self) -> None:
         """Stop the thread, and wait until it does not use the client any more; may be called twice."""
-        self._requests.close(self._wake.set)
+        self._requests.close()
+        self._wake.set()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread() and thread.is_alive():
             thread.join(_JOIN_S)

@@ -43,7 +43,7 @@ def test_it_asks_seldom_for_a_connection_and_long_for_an_answer(monkeypatch: pyt
     asking = threading.Thread(target=requests.ask, args=(away, "t", 120.0))
     asking.start()
     wait_until(lambda: len(away.allowed_s) == asked + 1)
-    requests.close(lambda: None)
+    requests.close()
     asking.join(10)
     assert not asking.is_alive()
     assert len(away.allowed_s) == asked + 1
