@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from assignors.clients.librdkafka_values import text
+from assignors.clients.librdkafka_values import FALSE, text
 from assignors.errors import MembershipError
 
 _CONTEXT: Final = (
@@ -96,7 +96,7 @@ def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if text(config.get("ssl.endpoint.identification.algorithm")).lower() == "none":
         context.check_hostname = False
-    if str(config.get("enable.ssl.certificate.verification", True)).lower() in {"false", "f", "0"}:
+    if str(config.get("enable.ssl.certificate.verification", True)).lower() in FALSE:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     try:

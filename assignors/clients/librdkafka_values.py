@@ -6,6 +6,8 @@ from typing import Any, Final
 
 TRUE: Final = frozenset({"true", "t", "1"})
 """Words for true, in any case."""
+FALSE: Final = frozenset({"false", "f", "0"})
+"""Words for false, in any case."""
 _OF_TOPICS: Final = "default.topic.config"
 _NUMBER: Final = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*))", re.ASCII)  # as C's strtol
 

@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from assignors.clients.kafka_python_names import KAFKA_PYTHON_NAMES, bootstrap_list
 from assignors.clients.kafka_python_security import kafka_python_security
-from assignors.clients.librdkafka_values import TRUE, flat, text, whole_number
+from assignors.clients.librdkafka_values import FALSE, TRUE, flat, text, whole_number
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.errors import MembershipError
 
@@ -47,7 +47,6 @@ _INSTEAD: Final = {
     "session.timeout.ms": "with group.protocol=consumer the broker decides, by group.consumer.session.timeout.ms",
 }
 _SERVERS: Final = ("bootstrap.servers", "metadata.broker.list")
-_FALSE: Final = frozenset({"false", "f", "0"})
 _RESETS: Final = dict.fromkeys(("smallest", "earliest", "beginning"), OFFSET_BEGINNING) | dict.fromkeys(
     ("largest", "latest", "end"), OFFSET_END
 )
@@ -226,7 +225,7 @@ def _number(name: str, value: object) -> int:
 def _truth(config: Mapping[str, Any], name: str) -> bool:
     """Read a boolean as librdkafka does: any other word is an error, not False."""
     said = str(config.get(name, True)).lower()
-    if said not in TRUE | _FALSE:
+    if said not in TRUE | FALSE:
         raise ArgumentError(f"{name}={config[name]!r}, need true or false")
     return said in TRUE
 
