@@ -6,7 +6,8 @@
 * `iceberg`: the implementation of that contract with Iceberg.
 * `table_formats`: opens a table of either format by its address.
 * `delta_transaction`: commits files and application transactions to a Delta table.
-* `delta_log_reader`: application transactions (`txn`) read from the Delta log.
+* `delta_log_reader`: application transactions (`txn`) read from the Delta log; `newest_commits`: only from its newest
+  commits; `delta_log_files`: the files of a log.
 * `positions_in_delta_log`: the next offset of each partition, stored in a table.
 * `file_descriptions`: data files as JSON values.
 * `unwritten_quarantine`: the bad rows that commits of a table name.

@@ -6,19 +6,19 @@ reads classic checkpoints (one file or several parts) and commits; see the Delta
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 from deltalake import Transaction
 
 from spark_sink.errors import TableError, plain
+from spark_sink.lake.delta_log_files import UNREADABLE, commit_path, lines_of, list_log, transactions_of
 from spark_sink.lake.files_doubled_by_optimize import RewriteLineage
+from spark_sink.lake.newest_commits import newest_transactions
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import filesystem, read_text
 
@@ -27,26 +27,11 @@ OURS = "kafka-azimuth"  # in the metadata of each of our commits
 # A checkpoint does not contain the operations of its commits, and delta-rs may write one right after a RESTORE.
 _LOOKED_BACK = 10
 
-# The last two: an entry is JSON, but does not have the shape of an action.
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
-
-_FEW = 8  # commits; a batch of a quiet table has few of its partitions
-
 _FOREVER_MS = 253_402_300_799_000  # the end of the year 9999, ms since 1970
 
-_LOG, _RESTORE = "_delta_log", '"RESTORE"'
+_RESTORE = '"RESTORE"'
 _REPLACE, _CLONE = "REPLACE TABLE", "CLONE"
 _REPLACES = {f"{create}{_REPLACE}{select}" for create in ("", "CREATE OR ") for select in ("", " AS SELECT")} | {_CLONE}
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|(\d{10})\.(\d{10})\.parquet)")
-
-
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """The content of the log: versions with a commit, and complete checkpoints with their files."""
-
-    commits: frozenset[int]
-    checkpoints: Mapping[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +49,7 @@ class LogEntry:
     @property
     def transactions(self) -> Mapping[str, int]:
         """Version by application id, as far as this commit sets them."""
-        return dict(_transactions(lines_of(self.text)))
+        return dict(transactions_of(self.text))
 
     @property
     def note(self) -> Mapping[str, Any]:
@@ -200,27 +185,14 @@ class TransactionLog:
             TableError: the log cannot be read.
         """
         with self._errors():
-            return self._newest(wanted)
+            return newest_transactions(list_log(self._files), self._files, wanted)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise TableError(f"{self.uri}: the table's log cannot be read: {plain(error)}") from error
-
-    def _newest(self, wanted: AbstractSet[str]) -> Mapping[str, int] | None:
-        listed = self._list()
-        last = max(listed.commits | listed.checkpoints.keys(), default=-1)
-        found: dict[str, int] = {}
-        for version in range(last, max(-1, last - _FEW), -1):
-            text = read_text(self._files, _commit_path(version)) if version in listed.commits else None
-            if text is None:
-                return None
-            found = {**dict(_transactions(lines_of(text))), **found}
-            if wanted <= found.keys():
-                return found
-        return None
 
     @property
     def doubled(self) -> bool:
@@ -240,22 +212,22 @@ class TransactionLog:
 
     def entry(self, version: int) -> LogEntry | None:
         """Read one commit; None if it was cleaned up."""
-        text = read_text(self._files, _commit_path(version))
+        text = read_text(self._files, commit_path(version))
         return None if text is None else LogEntry(version, text)
 
     def has_commit(self, version: int) -> bool:
         """Return whether this version was committed, by any writer."""
-        return read_text(self._files, _commit_path(version)) is not None
+        return read_text(self._files, commit_path(version)) is not None
 
     def moved(self) -> bool:
         """Return whether the last commit read is gone or differs: it was cleaned up, or the table was replaced."""
-        return read_text(self._files, _commit_path(self._version)) != self._last
+        return read_text(self._files, commit_path(self._version)) != self._last
 
     def _read_on(self, version: int | None) -> Mapping[str, int]:
         if self._version < 0 or self.moved() or (version is not None and version < self._version):
             self._load(version)
         while version is None or self._version < version:
-            text = read_text(self._files, _commit_path(self._version + 1))
+            text = read_text(self._files, commit_path(self._version + 1))
             if text is None:
                 if version is not None:
                     self._load(version)
@@ -265,7 +237,7 @@ class TransactionLog:
 
     def _load(self, version: int | None) -> None:
         self._version, self._last, self._transactions, self._lineage = -1, None, {}, RewriteLineage()
-        found = self._list()
+        found = list_log(self._files)
         newest = max(found.commits | found.checkpoints.keys(), default=-1)
         target = newest if version is None else version
         begin = max((at for at in found.checkpoints if at <= target), default=-1)
@@ -273,9 +245,9 @@ class TransactionLog:
             self._transactions = dict(self._checkpoint(found.checkpoints[begin]))
             for at in range(max(0, begin - _LOOKED_BACK + 1), begin + 1) if self._operations else ():
                 if at in found.commits:
-                    self._note_operation(at, read_text(self._files, _commit_path(at)) or "")
+                    self._note_operation(at, read_text(self._files, commit_path(at)) or "")
         for at in range(begin + 1, target + 1):
-            text = read_text(self._files, _commit_path(at))
+            text = read_text(self._files, commit_path(at))
             if text is None:
                 raise TableError(
                     f"{self.uri}: version {target} cannot be read, commit {at} is missing and there is no checkpoint "
@@ -283,10 +255,10 @@ class TransactionLog:
                 )
             self._apply(at, text)
         if begin == target >= 0:
-            self._version, self._last = target, read_text(self._files, _commit_path(target))
+            self._version, self._last = target, read_text(self._files, commit_path(target))
 
     def _apply(self, version: int, text: str) -> None:
-        self._transactions.update(_transactions(lines_of(text)))
+        self._transactions.update(transactions_of(text))
         self._note_operation(version, text)
         self._version, self._last = version, text
 
@@ -295,7 +267,7 @@ class TransactionLog:
         if '"metaData"' in text or '"protocol"' in text:
             self._changed = version
         if max(self._restored, self._replaced) >= 0:
-            self._set_since_rows_removed.update(name for name, _ in _transactions(lines_of(text)))
+            self._set_since_rows_removed.update(name for name, _ in transactions_of(text))
         entry = LogEntry(version, text)
         if entry.restore is not None:
             self._restored = max(self._restored, version)
@@ -321,26 +293,6 @@ class TransactionLog:
                 rows = parquet.read(columns=["txn"]).column("txn")
             yield from ((one["appId"], one["version"]) for one in rows.drop_null().to_pylist() if one["appId"])
 
-    def _list(self) -> _Listing:
-        selector = pa_fs.FileSelector(_LOG, allow_not_found=True)
-        names = [info.base_name for info in self._files.get_file_info(selector)]
-        commits = frozenset(int(found[1]) for name in names if (found := _COMMIT.fullmatch(name)))
-        parts: dict[tuple[int, int], list[str]] = {}
-        for name in sorted(names):
-            if found := _CHECKPOINT.fullmatch(name):
-                parts.setdefault((int(found[1]), int(found[3] or 1)), []).append(f"{_LOG}/{name}")
-        whole = {version: tuple(files) for (version, count), files in parts.items() if len(files) == count}
-        return _Listing(commits, whole)
-
-
-def lines_of(text: str) -> list[str]:
-    """Return the actions of a commit: `str.splitlines` would also cut at characters that JSON leaves unescaped."""
-    return text.split("\n")
-
-
-def _commit_path(version: int) -> str:
-    return f"{_LOG}/{version:020}.json"
-
 
 def our_note(text: str) -> Mapping[str, Any]:
     """Return our metadata of a commit; empty for a commit of another writer."""
@@ -349,14 +301,6 @@ def our_note(text: str) -> Mapping[str, Any]:
             found = action["commitInfo"].get(OURS, {})
             return found if isinstance(found, dict) else {}
     return {}
-
-
-def _transactions(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
-    # Most lines are files, which are slow to parse. The others are parsed together, in half of the time.
-    found = ",".join(line for line in lines if '"txn"' in line)
-    for action in json.loads(f"[{found}]"):
-        if "txn" in action:
-            yield action["txn"]["appId"], int(action["txn"]["version"])
 
 
 def _compacted_elsewhere(lines: Iterable[str]) -> int:

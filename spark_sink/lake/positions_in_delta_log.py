@@ -6,7 +6,8 @@ so that `azimuth verify` finds a hole before the first row.
 """
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,16 @@ from spark_sink.errors import OptionError
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.matching_names import tables_of_topics
 from spark_sink.lake.iceberg.stored_rows import open_stored
-from spark_sink.lake.table_addresses import CLUSTER, PLACEHOLDER, Storage, is_iceberg, table_uri, with_name
+from spark_sink.lake.newest_commits import newest_of_folder
+from spark_sink.lake.table_addresses import (
+    CLUSTER,
+    PLACEHOLDER,
+    Storage,
+    is_iceberg,
+    local_path,
+    table_uri,
+    with_name,
+)
 from spark_sink.lake.table_storage import filesystem, folders_in, listing
 from spark_sink.options.option_texts import addresses
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -142,7 +152,8 @@ def positions(
             after `catalog.`.
         partitions: those whose positions are needed, others may be missing; None for all. Only the tables of their
             topics are read, and of a Delta log the newest commits, if these have all of them. Usually an object store
-            gets three requests: a listing, the size of the newest commit and its content.
+            gets two requests a table, a listing and a read of the newest commit; for a table alone three, because a
+            second client costs more than the request for the commit's size.
 
     Returns:
         The next offset by (topic, partition); empty if the table does not exist. Tables are read concurrently.
@@ -154,10 +165,14 @@ def positions(
     asked = [one for address in named for one in _tables(address, storage_options, partitions)]
     if len(named) > 1:  # each has the positions of some topics only
         asked = [one._replace(wanted=frozenset()) for one in asked]
+    storage = storage_options or {}
+    newest = _newest_of_several(asked, group, storage)
     found: dict[TopicPartition, int] = {}
     with ThreadPoolExecutor(max(1, min(_THREADS, len(asked))), thread_name_prefix="positions") as pool:
         # One table needs no thread, and schedules of tests follow the caller's thread only.
-        parts = (pool.map if len(asked) > 1 else map)(lambda one: _of_table(one, group, storage_options or {}), asked)
+        parts = (pool.map if len(asked) > 1 else map)(
+            lambda one: _of_table(one, group, storage, newest.get(one.name)), asked
+        )
         for part in parts:
             for key, at in part.items():
                 found[key] = max(at, found.get(key, at))
@@ -177,6 +192,10 @@ class _Table(NamedTuple):
     pattern: str
     wanted: frozenset[TopicPartition] = frozenset()
 
+    def names(self, group: str) -> set[str]:
+        """Return the application ids of the positions that are needed."""
+        return {application(group, key) for key in self.wanted}
+
 
 def _tables(address: str, storage: Storage | None, partitions: Collection[TopicPartition] | None) -> list[_Table]:
     pattern = address if is_iceberg(address) else table_uri(address)
@@ -190,19 +209,44 @@ def _tables(address: str, storage: Storage | None, partitions: Collection[TopicP
     return [_Table(name, pattern, frozenset(keys)) for name, keys in sorted(by_name.items())]
 
 
-def _of_table(one: _Table, group: str, storage: Storage) -> dict[TopicPartition, int]:
-    """Return the positions of one table, without those of topics whose table is another one."""
+def _newest_of_several(asked: Sequence[_Table], group: str, storage: Storage) -> dict[str, Mapping[str, int]]:
+    """Return what the newest commits of several tables in an object store have, by address."""
+    by_folder: dict[str, dict[str, AbstractSet[str]]] = {}
+    for one in asked:
+        if one.wanted and not is_iceberg(one.name) and local_path(one.name) is None:
+            folder, _, name = one.name.rpartition("/")
+            by_folder.setdefault(folder, {})[name] = one.names(group)
+    return {
+        f"{folder}/{name}": transactions
+        for folder, wanted in by_folder.items()
+        if len(wanted) > 1
+        for name, transactions in newest_of_folder(folder, wanted, storage, _THREADS).items()
+    }
+
+
+def _of_table(one: _Table, group: str, storage: Storage, newest: Mapping[str, int] | None) -> dict[TopicPartition, int]:
+    """Return the positions of one table, without those of topics whose table is another one.
+
+    Args:
+        one: the table.
+        group: the consumer group.
+        storage: options of the object store.
+        newest: transactions of its newest commits, if these have all that is needed.
+    """
     if is_iceberg(one.name):
         table = open_stored(one.name, storage)
         state = table.state.groups.get(group) if table else None
         found = state.positions if state else {}
     else:
-        names = {application(group, key) for key in one.wanted}
-        with _shared_log(one.name, storage) as log:
-            found = parse_positions((log.newest(names) if names else None) or log.refresh(), group)
+        found = parse_positions(_transactions(one, group, storage) if newest is None else newest, group)
     if PLACEHOLDER not in one.pattern:
         return dict(found)
     return {key: at for key, at in found.items() if with_name(one.pattern, PLACEHOLDER, key.topic) == one.name}
+
+
+def _transactions(one: _Table, group: str, storage: Storage) -> Mapping[str, int]:
+    with _shared_log(one.name, storage) as log:
+        return (log.newest(one.names(group)) if one.wanted else None) or dict(log.refresh())
 
 
 def existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:

@@ -1,6 +1,6 @@
 """The storage of a table: one file system, rooted at the table, for local folders and object stores."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -69,13 +69,16 @@ def is_delta_table(uri: str, storage: Storage | None = None) -> bool:
         raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
 
 
-def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) -> pa_fs.FileSystem:
+def filesystem(
+    uri: str, storage: Storage | None = None, *, make: bool = False, sizes: Mapping[str, int] | None = None
+) -> pa_fs.FileSystem:
     """Return a file system whose paths are relative to this address.
 
     Args:
         uri: a folder or an address on an object store.
         storage: options of the object store.
         make: create a missing local folder; object stores have no folders.
+        sizes: bytes of files that do not change, by path; an object store is not asked for them.
 
     Raises:
         OptionError: the address is an Iceberg table's, or no store has its scheme.
@@ -89,7 +92,7 @@ def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) 
             local.mkdir(parents=True, exist_ok=True)
         return pa_fs.SubTreeFileSystem(str(local.absolute()), pa_fs.LocalFileSystem())
     try:
-        return pa_fs.PyFileSystem(_ObjectStore(uri, soon_refused(storage)))
+        return pa_fs.PyFileSystem(_ObjectStore(uri, soon_refused(storage), dict(sizes or {})))
     except (DeltaError, OSError) as error:
         if wrong := _wrong_address(uri):
             raise OptionError(f"{uri}: {wrong}") from error

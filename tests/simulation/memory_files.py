@@ -44,7 +44,8 @@ class Files:
         if isinstance(asked, pa_fs.FileSelector):
             self._store.scheduler.point(f"list the log of {short_name(self._uri)}")
             log = self._store.logs.get(self._uri)
-            return [SimpleNamespace(base_name=f"{at:020}.json") for at in range(len(log.versions) if log else 0)]
+            versions = log.versions if log else []
+            return [SimpleNamespace(base_name=f"{at:020}.json", size=len(one.text)) for at, one in enumerate(versions)]
         return SimpleNamespace(size=self._store.data[f"{self._uri}/{asked}"].num_rows)
 
     def _text(self, path: str) -> str | None:
