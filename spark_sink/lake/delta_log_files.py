@@ -3,12 +3,15 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow.fs as pa_fs
 
+from spark_sink.errors import TableError, plain
+
 # The last two: an entry is JSON, but does not have the shape of an action.
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -44,6 +47,19 @@ def list_log(files: pa_fs.FileSystem, table: str = "") -> LogListing:
             parts.setdefault((int(found[1]), int(found[3] or 1)), []).append(f"{log_path(table)}/{name}")
     whole = {version: tuple(names) for (version, count), names in parts.items() if len(names) == count}
     return LogListing(commits, whole)
+
+
+@contextmanager
+def log_errors(uri: str) -> Iterator[None]:
+    """Convert errors of a log's reading.
+
+    Raises:
+        TableError: the block has failed.
+    """
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise TableError(f"{uri}: the table's log cannot be read: {plain(error)}") from error
 
 
 def log_path(table: str = "") -> str:

@@ -8,17 +8,15 @@ reads classic checkpoints (one file or several parts) and commits; see the Delta
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.parquet as pq
 from deltalake import Transaction
 
-from spark_sink.errors import TableError, plain
-from spark_sink.lake.delta_log_files import UNREADABLE, commit_path, lines_of, list_log, transactions_of
+from spark_sink.errors import TableError
+from spark_sink.lake.delta_log_files import commit_path, lines_of, list_log, log_errors, transactions_of
 from spark_sink.lake.files_doubled_by_optimize import RewriteLineage
-from spark_sink.lake.newest_commits import newest_transactions
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import filesystem, read_text
 
@@ -172,27 +170,8 @@ class TransactionLog:
         Raises:
             TableError: the log cannot be read up to this version, because commits are missing or invalid.
         """
-        with self._errors():
+        with log_errors(self.uri):
             return self._read_on(version)
-
-    def newest(self, wanted: AbstractSet[str]) -> Mapping[str, int] | None:
-        """Return the versions of some application ids from the newest commits, without reading the log as a whole.
-
-        Returns:
-            Versions of these and of others; None if the newest few commits do not have all of these.
-
-        Raises:
-            TableError: the log cannot be read.
-        """
-        with self._errors():
-            return newest_transactions(list_log(self._files), self._files, wanted)
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except UNREADABLE as error:
-            raise TableError(f"{self.uri}: the table's log cannot be read: {plain(error)}") from error
 
     @property
     def doubled(self) -> bool:

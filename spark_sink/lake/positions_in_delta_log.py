@@ -6,8 +6,7 @@ so that `azimuth verify` finds a hole before the first row.
 """
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,13 +16,12 @@ from spark_sink.errors import OptionError
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.matching_names import tables_of_topics
 from spark_sink.lake.iceberg.stored_rows import open_stored
-from spark_sink.lake.newest_commits import newest_of_folder
+from spark_sink.lake.newest_commits import newest_of_tables
 from spark_sink.lake.table_addresses import (
     CLUSTER,
     PLACEHOLDER,
     Storage,
     is_iceberg,
-    local_path,
     table_uri,
     with_name,
 )
@@ -152,8 +150,7 @@ def positions(
             after `catalog.`.
         partitions: those whose positions are needed, others may be missing; None for all. Only the tables of their
             topics are read, and of a Delta log the newest commits, if these have all of them. Usually an object store
-            gets two requests a table, a listing and a read of the newest commit; for a table alone three, because a
-            second client costs more than the request for the commit's size.
+            gets two requests a table, a listing and a read of the newest commit.
 
     Returns:
         The next offset by (topic, partition); empty if the table does not exist. Tables are read concurrently.
@@ -166,7 +163,8 @@ def positions(
     if len(named) > 1:  # each has the positions of some topics only
         asked = [one._replace(wanted=frozenset()) for one in asked]
     storage = storage_options or {}
-    newest = _newest_of_several(asked, group, storage)
+    wanted = {one.name: one.names(group) for one in asked if one.wanted and not is_iceberg(one.name)}
+    newest = newest_of_tables(wanted, storage, _THREADS)
     found: dict[TopicPartition, int] = {}
     with ThreadPoolExecutor(max(1, min(_THREADS, len(asked))), thread_name_prefix="positions") as pool:
         # One table needs no thread, and schedules of tests follow the caller's thread only.
@@ -200,28 +198,13 @@ class _Table(NamedTuple):
 def _tables(address: str, storage: Storage | None, partitions: Collection[TopicPartition] | None) -> list[_Table]:
     pattern = address if is_iceberg(address) else table_uri(address)
     if PLACEHOLDER not in address:
-        return [_Table(address, pattern, frozenset(partitions or ()))]
+        return [_Table(pattern, pattern, frozenset(partitions or ()))]
     if partitions is None or CLUSTER in address:
         return [_Table(one, pattern) for one, _ in existing(address, storage)]
     by_name: dict[str, set[TopicPartition]] = {}
     for key in partitions:
         by_name.setdefault(with_name(pattern, PLACEHOLDER, key.topic), set()).add(key)
     return [_Table(name, pattern, frozenset(keys)) for name, keys in sorted(by_name.items())]
-
-
-def _newest_of_several(asked: Sequence[_Table], group: str, storage: Storage) -> dict[str, Mapping[str, int]]:
-    """Return what the newest commits of several tables in an object store have, by address."""
-    by_folder: dict[str, dict[str, AbstractSet[str]]] = {}
-    for one in asked:
-        if one.wanted and not is_iceberg(one.name) and local_path(one.name) is None:
-            folder, _, name = one.name.rpartition("/")
-            by_folder.setdefault(folder, {})[name] = one.names(group)
-    return {
-        f"{folder}/{name}": transactions
-        for folder, wanted in by_folder.items()
-        if len(wanted) > 1
-        for name, transactions in newest_of_folder(folder, wanted, storage, _THREADS).items()
-    }
 
 
 def _of_table(one: _Table, group: str, storage: Storage, newest: Mapping[str, int] | None) -> dict[TopicPartition, int]:
@@ -238,15 +221,10 @@ def _of_table(one: _Table, group: str, storage: Storage, newest: Mapping[str, in
         state = table.state.groups.get(group) if table else None
         found = state.positions if state else {}
     else:
-        found = parse_positions(_transactions(one, group, storage) if newest is None else newest, group)
+        found = parse_positions(transactions(one.name, storage) if newest is None else newest, group)
     if PLACEHOLDER not in one.pattern:
         return dict(found)
     return {key: at for key, at in found.items() if with_name(one.pattern, PLACEHOLDER, key.topic) == one.name}
-
-
-def _transactions(one: _Table, group: str, storage: Storage) -> Mapping[str, int]:
-    with _shared_log(one.name, storage) as log:
-        return (log.newest(one.names(group)) if one.wanted else None) or dict(log.refresh())
 
 
 def existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:

@@ -42,22 +42,27 @@ class Files:
             kind = {True: pa_fs.FileType.File, False: pa_fs.FileType.NotFound}
             return [SimpleNamespace(type=kind[f"{self._uri}/{one}" in self._store.data]) for one in asked]
         if isinstance(asked, pa_fs.FileSelector):
-            self._store.scheduler.point(f"list the log of {short_name(self._uri)}")
-            log = self._store.logs.get(self._uri)
+            uri = self._table(asked.base_dir)
+            self._store.scheduler.point(f"list the log of {short_name(uri)}")
+            log = self._store.logs.get(uri)
             versions = log.versions if log else []
             return [SimpleNamespace(base_name=f"{at:020}.json", size=len(one.text)) for at, one in enumerate(versions)]
         return SimpleNamespace(size=self._store.data[f"{self._uri}/{asked}"].num_rows)
 
+    def _table(self, log: str) -> str:
+        """The address of the table with this path of a log."""
+        return f"{self._uri}/{log}".removesuffix("/_delta_log")
+
     def _text(self, path: str) -> str | None:
         folder, _, name = path.rpartition("/")
-        if folder != "_delta_log":
+        if not folder.endswith("_delta_log"):
             self._store.scheduler.point(f"read {short_name(self._uri)}/{path}")
             return self._store.texts.get(f"{self._uri}/{path}")
-        number = int(name.removesuffix(".json"))
-        fault = self._store.scheduler.point(f"read entry {number} of {short_name(self._uri)}", "stale", "refused")
+        number, uri = int(name.removesuffix(".json")), self._table(folder)
+        fault = self._store.scheduler.point(f"read entry {number} of {short_name(uri)}", "stale", "refused")
         if fault == "refused":
             raise OSError("the store does not answer")
-        log = self._store.logs.get(self._uri)
+        log = self._store.logs.get(uri)
         known = len(log.versions) if log else 0
         # A stale answer lacks the newest entry.
         return log.versions[number].text if log and 0 <= number < known - (fault == "stale") else None

@@ -12,6 +12,7 @@ import spark_sink.lake.delta_log_reader as transactions_module
 import spark_sink.lake.delta_table as delta_table_module
 import spark_sink.lake.file_rewrite as rewrite_module
 import spark_sink.lake.foreign_parquet as foreign_module
+import spark_sink.lake.newest_commits as newest_module
 import spark_sink.lake.parquet_landing as landing_module
 import spark_sink.lake.partition_folders as folders_module
 import spark_sink.lake.positions_in_delta_log as positions_module
@@ -173,6 +174,7 @@ class World:
             restored_module,
             transactions_module,
             positions_module,
+            newest_module,
             checkpoint_module,
         ):
             yield module, "filesystem", self._filesystem
@@ -192,13 +194,14 @@ class World:
         yield tables_module, "TableWithQuarantine", partial(TableWithQuarantine, sleep=scheduler.sleep)
         yield rewind_module, "add_those_left", partial(add_those_left, sleep=scheduler.sleep)
         yield positions_module, "_LOGS", _OfProcess(scheduler, "logs")
+        yield newest_module, "_kept", self._filesystem
         yield positions_module, "_LOCK", contextlib.nullcontext()
         yield sink_module, "_KEPT", _OfProcess(scheduler, "kept")
         yield starting_module, "_log", _Silent()
         yield trigger_module, "_log", _Silent()
 
-    def _filesystem(self, uri: str, storage: object = None, *, make: bool = False) -> Files:
-        del storage, make
+    def _filesystem(self, uri: str, storage: object = None, *, make: bool = False, sizes: object = None) -> Files:
+        del storage, make, sizes
         return Files(self.store, uri)
 
 
