@@ -64,11 +64,12 @@ def newest_of_tables(
     """
     places = {address: _place(address) for address in wanted}
     options = tuple(sorted(storage.items()))
+    files = {root: _kept(root, options) for root, _ in places.values()}  # here, else each thread would make its own
 
     def listed(address: str) -> LogListing:
         root, table = places[address]
         with log_errors(address):
-            return list_log(_kept(root, options), table)
+            return list_log(files[root], table)
 
     def read(address: str) -> Mapping[str, int] | None:
         root, table = places[address]
