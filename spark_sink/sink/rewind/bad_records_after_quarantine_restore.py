@@ -22,7 +22,8 @@ from deltalake.transaction import AddAction
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantine_addresses import quarantine_of
-from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog, lines_of
+from spark_sink.lake.delta_log_files import lines_of
+from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.positions_in_delta_log import rewound
 from spark_sink.lake.table_addresses import Storage
