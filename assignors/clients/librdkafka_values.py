@@ -8,6 +8,8 @@ TRUE: Final = frozenset({"true", "t", "1"})
 """Words for true, in any case."""
 FALSE: Final = frozenset({"false", "f", "0"})
 """Words for false, in any case."""
+_BLANKS: Final = " \t\n\v\f\r"  # of C's isspace; Python drops others, too
+_HALF_A_LETTER: Final = re.compile("[\ud800-\udfff]")
 _OF_TOPICS: Final = "default.topic.config"
 _NUMBER: Final = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*))", re.ASCII)  # as C's strtol
 
@@ -25,7 +27,13 @@ def flat(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def text(given: object) -> str:
     """Return a value as text, without blanks before it; empty if there is none."""
-    return "" if given is None else str(given).lstrip()
+    return "" if given is None else str(given).lstrip(_BLANKS)
+
+
+def is_readable(given: object) -> bool:
+    """Whether librdkafka reads all of a value: as C text it ends at a null character, and half a letter is no text."""
+    said = str(given)
+    return "\0" not in said and not _HALF_A_LETTER.search(said)
 
 
 def whole_number(given: object, default: int) -> int:

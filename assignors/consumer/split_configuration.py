@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from assignors.clients.kafka_python_names import KAFKA_PYTHON_NAMES, bootstrap_list
 from assignors.clients.kafka_python_security import kafka_python_security
-from assignors.clients.librdkafka_values import FALSE, TRUE, flat, text, whole_number
+from assignors.clients.librdkafka_values import FALSE, TRUE, flat, is_readable, text, whole_number
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.errors import MembershipError
 
@@ -115,6 +115,7 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
         ArgumentError: no group or servers, a value of the wrong type, or a property that is set in another way here.
     """
     config = flat(config)
+    _refuse_unreadable(config)
     servers = _servers(config)
     if not text(config.get("group.id")):  # librdkafka's client would end the process
         raise ArgumentError("group.id is missing: a member of a group needs it")
@@ -154,6 +155,19 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
         max_poll_s=max_poll_ms / 1000,
         on_commit=on_commit,
     )
+
+
+def _refuse_unreadable(config: Mapping[str, Any]) -> None:
+    """Refuse texts that librdkafka reads in part or not at all.
+
+    A group of such a name ends the process, and under other names the two clients would be two users or members. The
+    error does not show the value, which may be a password.
+    """
+    for name, value in config.items():
+        if not callable(value) and not is_readable(value):
+            raise ArgumentError(
+                f"{name}: its value has a null character or half a letter (a lone surrogate): remove it"
+            )
 
 
 def _reset(config: Mapping[str, Any]) -> int | None:

@@ -208,6 +208,21 @@ def test_names_may_be_numbers(name: str) -> None:
     assert read({**LEAST, name: 7}, {}).member[name.replace(".", "_")] == "7"
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("name", ["client.id", "client.rack", "group.id", "group.instance.id", "sasl.password"])
+@pytest.mark.parametrize("value", ["\0g", " \0", "g\0h", "\ud800", "g\udfff"], ids=ascii)
+def test_a_text_that_librdkafka_cannot_read_is_refused(name: str, value: str, protocol: str) -> None:
+    """Such a `group.id` ended the process, in an assertion; a `group.instance.id` failed in `subscribe`."""
+    with pytest.raises(ArgumentError, match=f"^{name}: its value has a null character or half a letter") as refused:
+        read({**LEAST, "group.protocol": protocol, name: value}, {})
+    assert value not in str(refused.value)
+
+
+def test_other_blanks_than_those_of_c_belong_to_a_name() -> None:
+    """The fetching client, which commits without a subscription, had another group than the member."""
+    assert read({**LEAST, "group.id": "\u00a0g"}, {}).member["group_id"] == "\u00a0g"
+
+
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_a_name_may_be_absent(nothing: str | None) -> None:
     """As text it would be the name "None", which all members would share."""
