@@ -30,6 +30,17 @@ _CLOSING_S: Final = 20.0
 _LONGER_S: Final = 20.0  # a request may end this long after its time limit
 
 
+# A broker answers each of these for some partitions of a request, and commits the others.
+_OF_A_PARTITION: Final = frozenset(
+    {
+        KafkaError.INVALID_COMMIT_OFFSET_SIZE,
+        KafkaError.OFFSET_METADATA_TOO_LARGE,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
+
+
 class CommitTimeout:
     """Time limit of a commit in seconds: shorter while the consumer closes, so that close() ends without brokers."""
 
@@ -73,7 +84,8 @@ class CommitQueue:
     * At most one request is in flight. Calls during that time are merged into the next one, with the newest call's
       offset for each partition: any number of commits is answered after two round trips.
     * Progress that is committed already is answered without a request, as long as the member owns the partitions.
-    * If a call names a partition of another member, only that call fails; the calls merged with it are sent without it.
+    * If a call names a partition of another member, or a partition that the broker refuses, only the calls with this
+      partition fail; the calls merged with them are sent without them.
     * `wait_until_answered` is called before a revocation is acknowledged, so no commit follows the revocation.
     * It knows the group's offsets as far as it has committed them, or asked for them when the partition began.
     * `report` calls `on_commit` for each asynchronous call, in the thread of its caller.
@@ -255,24 +267,37 @@ class CommitQueue:
         for one in requests:
             done = self._done(one)
             merged.update({key: at for key, at in one.offsets.items() if key in merged or key not in done})
+        error = self._answer(requests[0].member, merged)
+        if isinstance(error, NotOwnedError) and len(requests) > 1:
+            self._send_apart(requests)
+            return
+        by_partitions = _by_partitions(requests)
+        if len(by_partitions) > 1 and isinstance(error, ConsumerError) and error.code() in _OF_A_PARTITION:
+            # The newest offsets, so that no older call overwrites those of a newer one.
+            for same in by_partitions:
+                newest = {key: merged[key] for key in same[0].offsets if key in merged}
+                self._give(same, self._answer(same[0].member, newest))
+            return
+        self._give(requests, error)
+
+    def _answer(self, member: Committer, offsets: Offsets) -> BaseException | None:
+        """Send one request; return its error."""
         error: BaseException | None = None
         try:
-            if merged:
-                requests[0].member.commit(merged, self._timeout_s())
-        except NotOwnedError as refused:
-            if len(requests) > 1:
-                self._send_apart(requests)
-                return
-            error = consumer_error(refused)
+            if offsets:
+                member.commit(offsets, self._timeout_s())
         except MembershipError as refused:
             error = consumer_error(refused)
         except BaseException as unexpected:  # noqa: BLE001 -- raised where the answer is read
             error = unexpected
         if error is None:
-            self.note(merged)
-            self._accepted.update(merged)
+            self.note(offsets)
+            self._accepted.update(offsets)
         else:  # the coordinator may have stored these, although its answer was lost
-            self.commit_again(merged)
+            self.commit_again(offsets)
+        return error
+
+    def _give(self, requests: Sequence[_Request], error: BaseException | None) -> None:
         for one in requests:
             if error is None:
                 one.answer.give(None)
@@ -298,6 +323,14 @@ class CommitQueue:
         for one in requests:
             if len(accepted) in {0, len(requests)} or not one.offsets.keys() <= owned:
                 self._send([one])
+
+
+def _by_partitions(requests: Sequence[_Request]) -> list[list[_Request]]:
+    """Group the calls by their partitions, in order. An error of a partition concerns all calls of a group or none."""
+    found: dict[frozenset[TopicPartition], list[_Request]] = {}
+    for one in requests:
+        found.setdefault(frozenset(one.offsets), []).append(one)
+    return list(found.values())
 
 
 def _is_behind(one: Offset, other: Offset) -> bool:

@@ -11,6 +11,7 @@ from kafka.errors import (
     FencedInstanceIdError,
     KafkaError,
     KafkaTimeoutError,
+    OffsetMetadataTooLargeError,
     RebalanceInProgressError,
     RetriableError,
     UnknownTopicOrPartitionError,
@@ -24,6 +25,7 @@ from assignors.planner.topics_and_members import TopicPartition
 
 _BACKOFF_S = 0.05
 _ANSWER_MS = 1000.0
+_LONGEST_METADATA = 2**15 - 1  # bytes: the length has two of them in most versions of the request
 _UNKNOWN_TOPIC_RETRIES = 3  # a broker may not know a new topic yet; one that was deleted stays unknown
 
 
@@ -54,6 +56,7 @@ class FencedCommits(LogOffsets):
         """
         if not offsets:
             return
+        _check_metadata(offsets)
         try:
             self._net.run(self._commit_async, dict(offsets), time.monotonic() + timeout_s)
         except FencedInstanceIdError as error:
@@ -97,6 +100,17 @@ class FencedCommits(LogOffsets):
     async def _check_and_send(self, offsets: dict[TopicPartition, Offset], wanted: dict[Any, Any]) -> None:
         self._cell.value.check_owns(offsets.keys())
         await self._coordinator._send_offset_commit_request(wanted)
+
+
+def _check_metadata(offsets: Mapping[TopicPartition, Offset]) -> None:
+    """Refuse what kafka-python cannot write, with the error that brokers have for much shorter texts, too."""
+    for (topic, partition), at in offsets.items():
+        length = len(OffsetWithMetadata.of(at).metadata.encode())
+        if length > _LONGEST_METADATA:
+            raise MembershipError(
+                f"{topic!r} partition {partition}: its offset was not committed, because its metadata has {length} "
+                f"bytes, need {_LONGEST_METADATA} or less (brokers accept 4096 by default)"
+            ) from OffsetMetadataTooLargeError()
 
 
 def _with_metadata(at: Offset) -> Any:  # noqa: ANN401 -- kafka-python is untyped

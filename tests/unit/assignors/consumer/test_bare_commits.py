@@ -1,6 +1,7 @@
 """Epochs of leaders (KIP-320) and the results of commits, as confluent_kafka.Consumer has them."""
 
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from confluent_kafka import (
 from assignors import GroupConsumer
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
-from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, plain, read
+from tests.unit.assignors.consumer.bare_bench import Bench, Case, Raised, at, attempt, check, plain, read
 
 pytestmark = pytest.mark.long
 
@@ -204,4 +205,25 @@ def test_committed_after_a_call_that_timed_out_is_of_now(cluster: MockCluster, k
         cluster.delay(broker, 0)
     one.commit(offsets=[at(0, 2)], asynchronous=False)
     assert plain(one.committed([at(0)], 10)) == plain([at(0, 2)])
+    bench.close()
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_metadata_that_is_too_long_for_a_request_fails_only_its_own_commit(
+    cluster: MockCluster,
+    asynchronous: bool,  # noqa: FBT001 -- a case
+) -> None:
+    """`poll` raised a struct.error of kafka-python instead, and the commits beside it were lost without an answer."""
+    codes: list[int | None] = []
+    bench = Bench(cluster, GroupConsumer)
+    one, _ = bench.joined(on_commit=lambda error, _: codes.append(error and error.code()))
+    for offset in (at(0, 5), at(1, 5, metadata="ü" * 2**14), at(2, 5)):
+        made = attempt(partial(one.commit, offsets=[offset], asynchronous=asynchronous))
+        if not asynchronous:
+            codes.append(made.error.args[0].code() if isinstance(made, Raised) else None)
+    until = time.monotonic() + 20
+    while len(codes) < len(ALL) and time.monotonic() < until:
+        one.poll(0.1)
+    assert codes == [None, KafkaError.OFFSET_METADATA_TOO_LARGE, None]
+    assert plain(one.committed(ALL, 10)) == plain([at(0, 5), at(1), at(2, 5)])
     bench.close()

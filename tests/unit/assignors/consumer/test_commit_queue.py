@@ -2,10 +2,12 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.errors import OffsetMetadataTooLargeError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 
 from assignors import FencedError, MembershipError, NotOwnedError, Ownership
 from assignors.clients import Offset
@@ -92,6 +94,33 @@ def test_a_refused_call_does_not_spoil_those_merged_with_it() -> None:
     commits.report()
     assert member.requests == [OFFSETS, {("t", 1): 7, ("t", 2): 7}]
     assert [error is not None for error, _ in reports] == [False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    "why", [TopicAuthorizationFailedError, OffsetMetadataTooLargeError, UnknownTopicOrPartitionError]
+)
+def test_a_partition_that_the_broker_refuses_fails_only_the_calls_with_it(why: type[Exception]) -> None:
+    """The others were reported as failed, too. Calls with the same partitions still take one request."""
+
+    def refuse(offsets: Offsets) -> Exception | None:
+        if ("t", 0) not in offsets or offsets == OFFSETS:
+            return None
+        refused = MembershipError("no")
+        refused.__cause__ = why()
+        return refused
+
+    member, reports = Coordinator(refuse), list[tuple[Any, Offsets]]()
+    commits = queue(reports)
+    commits.commit_later(member, OFFSETS)
+    assert member.reached.wait(10)
+    calls: list[dict[TopicPartition, int]] = [{("t", 1): 5}, {("t", 0): 6, ("t", 1): 6}, {("t", 1): 7}, {("t", 2): 7}]
+    for call in [*calls, {("t", 0): 8, ("t", 1): 8}]:
+        commits.commit_later(member, call)
+    member.go.set()
+    commits.close()
+    commits.report()
+    assert [error and error.code() for error, _ in reports] == [None, None, why.errno, None, None, why.errno]  # type: ignore[attr-defined]  # kafka-python is untyped
+    assert member.requests == [OFFSETS, {("t", 1): 8}, {("t", 2): 7}]
 
 
 def test_failures_without_on_commit_are_handed_back() -> None:
