@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from confluent_kafka import OFFSET_BEGINNING
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.logical_offsets import TAIL
@@ -28,7 +28,8 @@ class StoredOffsets:
 
     def start(self, key: TopicPartition, offset: int, stored: Offset | None = None) -> None:
         """Record that a partition begins or continues at this offset, after this one was stored."""
-        if offset < 0 and offset != OFFSET_BEGINNING and stored is not None:
+        # Where OFFSET_INVALID begins, auto.offset.reset says, and librdkafka has no position there before a record.
+        if offset < 0 and offset not in {OFFSET_BEGINNING, OFFSET_INVALID} and stored is not None:
             first, end = self._watermarks(key)  # known now, and not when a record has come
             before_end = max(0, TAIL - offset)  # 0 of OFFSET_END
             offset = max(end - before_end, first) if end >= 0 else offset

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID
 
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
@@ -351,4 +351,28 @@ def positions_after_a_seek_beyond_the_end(bench: Bench) -> Any:
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_sought_offset_is_no_position_before_a_record(cluster: MockCluster, case: Case, protocol: str) -> None:
     """A program takes the position for what it has read."""
+    check(case, cluster, protocol)
+
+
+@pytest.mark.parametrize("eof", [True, False], ids=["with ends", "without ends"])
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_the_position_follows_the_records_after_a_seek_to_no_offset(
+    cluster: MockCluster,
+    reset: str,
+    protocol: str,
+    eof: bool,  # noqa: FBT001 -- a case
+) -> None:
+    """OFFSET_INVALID is where auto.offset.reset begins. A transaction after it took no position, and committed none."""
+
+    def case(bench: Bench) -> Any:
+        one = bench.make(**{"auto.offset.reset": reset, "enable.partition.eof": eof})
+        one.assign([at(0, 0), at(1, 45)])
+        read(one, RECORDS + 5 + 2 * eof)
+        one.seek(at(0, OFFSET_INVALID))
+        expected = RECORDS * (reset == "earliest") + eof
+        found = [read(one, expected), one.consume(1, 0.5), plain(one.position([at(0)])), _commit(one)]
+        one.seek(at(0, OFFSET_INVALID))
+        return [*found, plain(one.position([at(0)])), plain(one.committed([at(0), at(1)], 10))]
+
     check(case, cluster, protocol)
