@@ -44,6 +44,7 @@ class BrokerQueries:
         parts.check_usable()
         asked = checked(partitions)
         with parts.gate.turn():
+            parts.check_usable()
             found = parts.fetching.reached_offsets()
         return with_offsets(asked, found)
 

@@ -133,7 +133,11 @@ class ConsumerParts:
         refuse_after_fork(self.fetching)
 
     def check_usable(self) -> None:
-        """Raise ConsumerError after close() or a fork."""
+        """Raise ConsumerError after close() or a fork.
+
+        A call checks it before its arguments, and again inside the gate: it may have waited there for another thread's
+        close(), after which nothing would end what it begins.
+        """
         self.gate.check_process()
         self.membership.check_open()
 

@@ -129,6 +129,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         subscription = Subscription.of(topics, str(parts.config.fetching.get("topic.blacklist") or ""))
         check_callbacks(on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
         with parts.gate.turn():
+            parts.check_usable()
             parts.program.refuse("subscribe()")
             # The broker gives a static member that returns its old assignment, whatever it subscribes to now.
             parts.membership.leave(also_static=subscription != parts.membership.subscription)
@@ -140,6 +141,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         parts = self._kafka_azimuth
         parts.check_usable()
         with parts.gate.turn():
+            parts.check_usable()
             parts.program.refuse("unsubscribe()")
             parts.membership.leave(also_static=True)
             parts.program.set(None, None, None)

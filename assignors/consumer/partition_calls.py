@@ -43,6 +43,7 @@ class PartitionCalls:
         parts = self._kafka_azimuth
         parts.check_usable()
         with parts.gate.turn():
+            parts.check_usable()
             given = None if offsets is None else checked(offsets)
             wanted = parts.progress.to_commit(message, given)
             if progress := message is None and given is None:
@@ -73,6 +74,7 @@ class PartitionCalls:
         parts = self._kafka_azimuth
         parts.check_usable()
         with parts.gate.turn():
+            parts.check_usable()
             parts.progress.store(message, offsets)
             # A program that works on a long batch makes no other call in that time.
             parts.steps.commit_if_due(time.monotonic())
@@ -102,6 +104,7 @@ class PartitionCalls:
         parts = self._kafka_azimuth
         parts.check_usable()
         with parts.gate.turn():
+            parts.check_usable()
             if parts.membership.giving_up:
                 return
             if (choice := parts.membership.partitions.choice) is not None:
@@ -119,6 +122,7 @@ class PartitionCalls:
         parts.check_usable()
         wanted = checked(partitions)
         with parts.gate.turn():
+            parts.check_usable()
             keys = frozenset(map(key_of, wanted))
             choice = parts.membership.partitions.choice
             chosen = frozenset() if choice is None else keys & choice.chosen().keys()
@@ -143,6 +147,7 @@ class PartitionCalls:
         parts.check_usable()
         key = key_of(partition)
         with parts.gate.turn():
+            parts.check_usable()
             if parts.membership.partitions.begin_at(key, partition.offset):
                 return
             if partition.offset == OFFSET_STORED and key in parts.fetching.partitions:
@@ -157,6 +162,7 @@ class PartitionCalls:
         parts = self._kafka_azimuth
         parts.check_usable()
         with parts.gate.turn():
+            parts.check_usable()
             parts.membership.partitions.pause([key_of(one) for one in checked(partitions)])
 
     def resume(self, partitions: Iterable[KafkaPartition]) -> None:
@@ -164,6 +170,7 @@ class PartitionCalls:
         parts = self._kafka_azimuth
         parts.check_usable()
         with parts.gate.turn():
+            parts.check_usable()
             parts.membership.partitions.resume([key_of(one) for one in checked(partitions)])
 
 
@@ -181,6 +188,7 @@ def _assign(parts: ConsumerParts, partitions: Iterable[KafkaPartition], *, inste
     parts.check_usable()
     wanted = checked(partitions)
     with parts.gate.turn():
+        parts.check_usable()
         membership = parts.membership
         if (choice := membership.partitions.choice) is not None:
             choice.assign(wanted, instead=instead)
