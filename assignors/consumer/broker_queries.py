@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.clients.log_offsets import OffsetWithMetadata
 from assignors.consumer.background_calls import call_apart
 from assignors.consumer.consumed_offsets import checked, key_of, with_offsets
-from assignors.consumer.consumer_errors import consumer_error
+from assignors.consumer.consumer_errors import ArgumentError, consumer_error
 from assignors.consumer.consumer_parts import ConsumerParts
 from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.errors import MembershipError
@@ -52,7 +52,7 @@ class BrokerQueries:
         """Return the group's committed offsets, with their metadata; OFFSET_INVALID if there is none.
 
         Raises:
-            ConsumerError: the coordinator did not answer in time (-1: 20 s).
+            ConsumerError: the coordinator did not answer in time (-1: 20 s), or the timeout is not a number.
         """
         parts = self._kafka_azimuth
         parts.check_usable()
@@ -63,7 +63,9 @@ class BrokerQueries:
             outside: list[KafkaPartition] = client.committed(wanted, timeout=timeout)
             return outside
         keys = [key_of(one) for one in wanted]
-        timeout_s = _COMMITTED_S if timeout < 0 else timeout
+        if not (timeout < 0 or timeout >= 0):
+            raise ArgumentError(f"committed(): timeout={timeout!r}, need a number of seconds")
+        timeout_s = _COMMITTED_S if timeout < 0 else float(timeout)  # of a Decimal, too
         try:
             if (
                 isinstance(member, BrokerAssignedMember)

@@ -1,6 +1,9 @@
 """Epochs of leaders (KIP-320) and the results of commits, as confluent_kafka.Consumer has them."""
 
+import math
 import time
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -170,7 +173,22 @@ def a_partition_that_is_unknown_for_a_moment(bench: Bench) -> Any:
     return plain(one.commit(offsets=[at(0, 5)], asynchronous=False))
 
 
+def times_that_are_any_number(bench: Bench) -> Any:
+    """A Decimal was a TypeError."""
+    one, _ = bench.joined()
+    one.commit(offsets=[at(0, 5)], asynchronous=False)
+    return [plain(one.committed([at(0)], timeout=seconds)) for seconds in (Decimal(5), Fraction(5), 5, True)]
+
+
+def a_time_that_is_no_number(bench: Bench) -> Any:
+    """It was a ValueError about a conversion, and no KafkaException."""
+    one, _ = bench.joined()
+    return isinstance(attempt(lambda: one.committed([at(0)], timeout=math.nan)).error, KafkaException)
+
+
 CASES = [
+    a_time_that_is_no_number,
+    times_that_are_any_number,
     answers_to_the_last_automatic_commits,
     answers_to_commits_without_an_offset,
     partitions_without_an_offset_are_listed,
