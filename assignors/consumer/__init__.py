@@ -22,7 +22,8 @@
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
 * `logical_offsets`: the offsets at which a partition may begin; `stored_offsets`: the offsets to commit after a seek.
-* `commit_queue`: Kafka commits in the order of their calls.
+* `commit_queue`: Kafka commits in the order of their calls; `known_group_offsets`: what is known of its
+  group's offsets.
 * `interruptions`: work that a signal cannot leave half done; `background_calls`: calls of code with locks in Python;
   `leaving`: the end of a member.
 * `one_thread_at_a_time`: one call at a time, in one process; `one_process`: the child that a callback forks.

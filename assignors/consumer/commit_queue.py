@@ -3,23 +3,23 @@
 import itertools
 import queue
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaError
 
-from assignors.clients.log_offsets import Offset, OffsetWithMetadata
+from assignors.clients.log_offsets import Offset
 from assignors.consumer.background_calls import Answer, BackgroundCalls
 from assignors.consumer.consumer_errors import ConsumerError, consumer_error
 from assignors.consumer.interruptions import Once
+from assignors.consumer.known_group_offsets import GroupOffsets, Offsets
 from assignors.consumer.one_process import OneProcess
 from assignors.errors import MembershipError, NotOwnedError
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
 
-Offsets = Mapping[TopicPartition, Offset]
 OnCommit = Callable[[ConsumerError | None, Any], object]
 
 
@@ -76,7 +76,7 @@ class _Request:
     report: Once = field(default_factory=Once)
 
 
-class CommitQueue:
+class CommitQueue(GroupOffsets):
     """A thread that commits.
 
     Contract:
@@ -87,7 +87,6 @@ class CommitQueue:
     * If a call names a partition of another member, or a partition that the broker refuses, only the calls with this
       partition fail; the calls merged with them are sent without them.
     * `wait_until_answered` is called before a revocation is acknowledged, so no commit follows the revocation.
-    * It knows the group's offsets as far as it has committed them, or asked for them when the partition began.
     * `report` calls `on_commit` for each asynchronous call, in the thread of its caller.
     * An interruption of the caller skips no answer and leaves no lock locked.
 
@@ -105,6 +104,7 @@ class CommitQueue:
         notify: Callable[[], object] = lambda: None,
         shown: Callable[[Offsets], Any] = lambda offsets: offsets,
     ) -> None:
+        super().__init__()
         self._on_commit = on_commit
         self._shown = shown
         self._timeout_s = timeout_s
@@ -112,10 +112,6 @@ class CommitQueue:
         self._thread: Final = BackgroundCalls("group-commits")
         self._unsent: queue.SimpleQueue[_Request] = queue.SimpleQueue()
         self._unreported: deque[_Request] = deque()
-        self._committed: dict[TopicPartition, Offset] = {}
-        self._accepted: dict[TopicPartition, Offset] = {}
-        self._sent_outside: Counter[TopicPartition] = Counter()
-        self._of_group: dict[TopicPartition, Offset] = {}  # kept as in librdkafka when another member owns a partition
 
     def commit(self, member: Committer, offsets: Offsets, *, progress: bool = False) -> None:
         """Commit, and wait for the answer.
@@ -145,60 +141,6 @@ class CommitQueue:
         """
         request = _Request(member, offsets, without_offset or {}, progress)
         self._thread.put(self._send_unsent, (self._unreported.append, request), (self._unsent.put, request))
-
-    def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
-        """Return these offsets without those that equal the last committed ones; metadata is not compared."""
-        done = self._committed
-        return {key: at for key, at in offsets.items() if key not in done or _differ(done[key], at)}
-
-    def ahead(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
-        """Return only the offsets at or after the group's: after a seek back, progress must not lower an offset.
-
-        As in librdkafka, the last commit before a revocation is not filtered.
-        """
-        known = self._of_group
-        return {key: at for key, at in offsets.items() if key not in known or not _is_behind(at, known[key])}
-
-    def note(self, offsets: Offsets) -> None:
-        """Record what another client has committed for this consumer."""
-        self._committed.update(offsets)
-        self._of_group.update(offsets)
-
-    def note_sent(self, offsets: Offsets) -> None:
-        """Record what another client sends for this consumer; it may be refused."""
-        self._sent_outside.update(offsets.keys())
-        self.commit_again(offsets)
-        self._of_group.update(offsets)
-
-    def note_answer(self, offsets: Offsets, refused: Collection[TopicPartition]) -> None:
-        """Record the answer to the oldest of these requests. Only the answer to the newest shows what the group has."""
-        for key, at in offsets.items():
-            if self._sent_outside[key] > 0:  # else a synchronous call, which is noted where it was made
-                self._sent_outside[key] -= 1
-                if key not in refused and not self._sent_outside[key]:
-                    self._committed.setdefault(key, at)  # else a synchronous call has come after the request
-
-    def begin(self, partitions: Collection[TopicPartition], offsets: Offsets) -> None:
-        """Record the offsets that the group has of partitions that begin; empty if they are not known."""
-        for key in partitions:
-            self._of_group.pop(key, None)
-        self._of_group.update(offsets)
-        self._accepted |= offsets
-
-    def accepted(self) -> dict[TopicPartition, Offset]:
-        """Return the last committed offsets that are known, for reports; a later commit may have failed."""
-        return dict(self._accepted)
-
-    def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget the last offsets of partitions that another member commits from now on."""
-        self.commit_again(partitions)
-        for key in partitions:
-            self._accepted.pop(key, None)
-
-    def commit_again(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget that the offsets of these partitions are committed, as a request may change them without an answer."""
-        for key in partitions:
-            self._committed.pop(key, None)
 
     def wait_until_answered(self) -> None:
         """Wait for the answers to all calls so far."""
@@ -292,7 +234,7 @@ class CommitQueue:
             error = unexpected
         if error is None:
             self.note(offsets)
-            self._accepted.update(offsets)
+            self.note_accepted(offsets)
         else:  # the coordinator may have stored these, although its answer was lost
             self.commit_again(offsets)
         return error
@@ -331,15 +273,3 @@ def _by_partitions(requests: Sequence[_Request]) -> list[list[_Request]]:
     for one in requests:
         found.setdefault(frozenset(one.offsets), []).append(one)
     return list(found.values())
-
-
-def _is_behind(one: Offset, other: Offset) -> bool:
-    """Compare as librdkafka does (KIP-320): by leader epoch, or by offset if the epochs are equal or one is unknown."""
-    this, that = OffsetWithMetadata.of(one), OffsetWithMetadata.of(other)
-    if min(this.leader_epoch, that.leader_epoch) >= 0 and this.leader_epoch != that.leader_epoch:
-        return this.leader_epoch < that.leader_epoch
-    return this.offset < that.offset
-
-
-def _differ(one: Offset, other: Offset) -> bool:
-    return OffsetWithMetadata.of(one).offset != OffsetWithMetadata.of(other).offset

@@ -12,7 +12,8 @@ from kafka.errors import OffsetMetadataTooLargeError, TopicAuthorizationFailedEr
 from assignors import FencedError, MembershipError, NotOwnedError, Ownership
 from assignors.clients import Offset
 from assignors.clients.log_offsets import OffsetWithMetadata
-from assignors.consumer.commit_queue import CommitQueue, CommitTimeout, Offsets
+from assignors.consumer.commit_queue import CommitQueue, CommitTimeout
+from assignors.consumer.known_group_offsets import Offsets
 from assignors.planner.topics_and_members import TopicPartition
 
 OFFSETS = {("t", 0): 1}
