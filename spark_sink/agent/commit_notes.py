@@ -11,12 +11,13 @@ import pyarrow.fs as pa_fs
 
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.lake.delta_log_files import read_commit
 from spark_sink.lake.delta_log_reader import our_note
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
 from spark_sink.lake.positions_in_delta_log import existing
 from spark_sink.lake.table_addresses import Storage
-from spark_sink.lake.table_storage import filesystem, read_text
+from spark_sink.lake.table_storage import filesystem
 
 Noted = tuple[str, Mapping[str, Any]]
 """A table, and a note of a commit in its log."""
@@ -40,7 +41,7 @@ class History:
         if self._next < 0:
             self._next = self._newest() + 1
             return
-        while (text := read_text(self._files, f"_delta_log/{self._next:020}.json")) is not None:
+        while (text := read_commit(self._files, self._next)) is not None:
             self._next += 1
             if note := our_note(text):
                 yield dict(note)

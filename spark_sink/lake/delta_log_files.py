@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow.fs as pa_fs
 
 from spark_sink.errors import TableError, plain
+from spark_sink.lake.table_storage import read_text
 
 # The last two: an entry is JSON, but does not have the shape of an action.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
@@ -70,6 +71,38 @@ def log_path(table: str = "") -> str:
 def commit_path(version: int, table: str = "") -> str:
     """Return the path of a commit."""
     return f"{log_path(table)}/{version:020}.json"
+
+
+def read_commit(files: pa_fs.FileSystem, version: int, table: str = "") -> str | None:
+    """Read a commit; None if it does not exist.
+
+    A store reads as many bytes as its answer to HEAD says. Some proxies say 0, or the length of a compressed answer. A
+    commit cut so looks like one without transactions, and its batch would be written again.
+
+    Args:
+        files: the storage.
+        version: of the commit.
+        table: path of the table in it.
+
+    Raises:
+        OSError: the storage gives another number of bytes than its listing says.
+    """
+    text = read_text(files, path := commit_path(version, table))
+    if text is not None and not _is_whole(text):
+        # A machine that lost its power may have an empty file, so only a difference is an error.
+        listed = list_log(files, table).commits.get(version)
+        if listed is not None and listed != (read := len(text.encode())):
+            raise OSError(f"{path}: {read} bytes were read, and {listed} are stored")
+    return text
+
+
+def _is_whole(text: str) -> bool:
+    *_, last = lines_of(text.rstrip("\n"))
+    try:
+        json.loads(last)
+    except ValueError:
+        return False
+    return True
 
 
 def lines_of(text: str) -> list[str]:

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from deltalake import Transaction
 
 from spark_sink.errors import TableError
-from spark_sink.lake.delta_log_files import commit_path, lines_of, list_log, log_errors, transactions_of
+from spark_sink.lake.delta_log_files import lines_of, list_log, log_errors, read_commit, transactions_of
 from spark_sink.lake.files_doubled_by_optimize import RewriteLineage
 from spark_sink.lake.table_addresses import Storage
-from spark_sink.lake.table_storage import filesystem, read_text
+from spark_sink.lake.table_storage import filesystem
 
 OURS = "kafka-azimuth"  # in the metadata of each of our commits
 
@@ -191,22 +191,22 @@ class TransactionLog:
 
     def entry(self, version: int) -> LogEntry | None:
         """Read one commit; None if it was cleaned up."""
-        text = read_text(self._files, commit_path(version))
+        text = read_commit(self._files, version)
         return None if text is None else LogEntry(version, text)
 
     def has_commit(self, version: int) -> bool:
         """Return whether this version was committed, by any writer."""
-        return read_text(self._files, commit_path(version)) is not None
+        return read_commit(self._files, version) is not None
 
     def moved(self) -> bool:
         """Return whether the last commit read is gone or differs: it was cleaned up, or the table was replaced."""
-        return read_text(self._files, commit_path(self._version)) != self._last
+        return read_commit(self._files, self._version) != self._last
 
     def _read_on(self, version: int | None) -> Mapping[str, int]:
         if self._version < 0 or self.moved() or (version is not None and version < self._version):
             self._load(version)
         while version is None or self._version < version:
-            text = read_text(self._files, commit_path(self._version + 1))
+            text = read_commit(self._files, self._version + 1)
             if text is None:
                 if version is not None:
                     self._load(version)
@@ -224,9 +224,9 @@ class TransactionLog:
             self._transactions = dict(self._checkpoint(found.checkpoints[begin]))
             for at in range(max(0, begin - _LOOKED_BACK + 1), begin + 1) if self._operations else ():
                 if at in found.commits:
-                    self._note_operation(at, read_text(self._files, commit_path(at)) or "")
+                    self._note_operation(at, read_commit(self._files, at) or "")
         for at in range(begin + 1, target + 1):
-            text = read_text(self._files, commit_path(at))
+            text = read_commit(self._files, at)
             if text is None:
                 raise TableError(
                     f"{self.uri}: version {target} cannot be read, commit {at} is missing and there is no checkpoint "
@@ -234,7 +234,7 @@ class TransactionLog:
                 )
             self._apply(at, text)
         if begin == target >= 0:
-            self._version, self._last = target, read_text(self._files, commit_path(target))
+            self._version, self._last = target, read_commit(self._files, target)
 
     def _apply(self, version: int, text: str) -> None:
         self._transactions.update(transactions_of(text))

@@ -8,9 +8,16 @@ from functools import cache
 
 import pyarrow.fs as pa_fs
 
-from spark_sink.lake.delta_log_files import LogListing, commit_path, list_log, log_errors, transactions_of
+from spark_sink.lake.delta_log_files import (
+    LogListing,
+    commit_path,
+    list_log,
+    log_errors,
+    read_commit,
+    transactions_of,
+)
 from spark_sink.lake.table_addresses import Storage, local_path
-from spark_sink.lake.table_storage import filesystem, read_text
+from spark_sink.lake.table_storage import filesystem
 
 _FEW = 8  # commits; a batch of a quiet table has few of its partitions
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
@@ -32,7 +39,7 @@ def newest_transactions(
     """
     found: dict[str, int] = {}
     for version in range(log.newest, max(-1, log.newest - _FEW), -1):
-        text = read_text(files, commit_path(version, table)) if version in log.commits else None
+        text = read_commit(files, version, table) if version in log.commits else None
         if text is None:
             return None
         found = {**dict(transactions_of(text)), **found}

@@ -22,6 +22,7 @@ from deltalake.transaction import AddAction
 from spark_sink.errors import SparkSinkError, TableError, plain
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.conditional_put_check import refuse_overwriting_store
+from spark_sink.lake.delta_log_files import read_commit
 from spark_sink.lake.delta_log_reader import our_note
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transaction import commit
@@ -33,7 +34,7 @@ from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
 from spark_sink.lake.table_addresses import Storage, table_uri
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.table_storage import filesystem, is_delta_table, read_text
+from spark_sink.lake.table_storage import filesystem, is_delta_table
 
 _DATE: Final = "date"
 _STAMP: Final = pa.timestamp("us", tz="UTC")
@@ -178,7 +179,7 @@ class OpsTable:
         """Return whether a commit after the last attempt's version is this write."""
         files = filesystem(self.uri, self._storage)
         version = (write.after or 0) + 1
-        while (text := read_text(files, f"_delta_log/{version:020}.json")) is not None:
+        while (text := read_commit(files, version)) is not None:
             if our_note(text).get("write") == write.id:
                 return True
             version += 1

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spark_sink import positions
 from spark_sink.errors import TableError
-from spark_sink.lake import delta_log_reader, newest_commits
+from spark_sink.lake import delta_log_files, newest_commits
 from spark_sink.lake.delta_log_files import LogListing, list_log
 from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog
 from spark_sink.lake.positions_in_delta_log import application, beginning, groups, parse_group, parse_positions
@@ -64,8 +64,7 @@ def test_only_the_tables_of_gained_topics_are_read_again(tmp_path: Path, monkeyp
         read.append(Path(files.base_path).name)
         return read_text(files, path)
 
-    for module in (delta_log_reader, newest_commits):
-        monkeypatch.setattr(module, "read_text", counted)
+    monkeypatch.setattr(delta_log_files, "read_text", counted)
     gained = [TopicPartition(name, 0) for name in ("t3", "t8", "none")]
     assert positions(address, "g", partitions=gained) == {("t3", 0): 7, ("t8", 0): 8}
     assert Counter(read) == {"t3": 1, "t8": 1}  # and a listing

@@ -83,7 +83,7 @@ def test_a_write_whose_answer_stays_unknown_is_not_doubled(tmp_path: Path, monke
     table.append(write("first"))
     with monkeypatch.context() as patch:
         _lose_answers(patch, committed=True)
-        patch.setattr(ops_table, "read_text", _away)
+        patch.setattr(ops_table, "read_commit", _away)
         with pytest.raises(TableError, match="away"):
             table.append(mine)
     table.append(mine)

@@ -1,0 +1,75 @@
+"""A storage that gives only a part of a commit: some proxies answer HEAD with a wrong Content-Length."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_sink.errors import TableError
+from spark_sink.lake.delta_log_reader import TransactionLog
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.table_contract import Table
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
+from tests.table_kinds import SCHEMA, Kind, kind_of
+
+A = TopicPartition("a", 0)
+READS = 12  # more than the batches below need
+
+
+class _Files:
+    """A file system whose read of this number gives only this part of the content."""
+
+    def __init__(self, files: Any, number: int, part: float) -> None:
+        self._files, self._left, self._part = files, number, part
+
+    def open_input_stream(self, path: str) -> Any:
+        """Open a file, or a part of it."""
+        stream = self._files.open_input_stream(path)
+        self._left -= 1
+        if self._left != -1:
+            return stream
+        content = stream.read()
+        return pa.BufferReader(content[: int(len(content) * self._part)])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+
+def _write(table: Table, kind: Kind, begin: int, end: int) -> None:
+    files = [kind.write(A, range(begin, end))]
+    commit(table, Batch(offset=Offset.of([Range("a", 0, begin, end)]), files=files, schema=SCHEMA))
+
+
+@pytest.mark.parametrize("number", range(READS))
+@pytest.mark.parametrize("part", [0, 0.5])
+def test_a_replay_adds_nothing_whichever_read_of_the_log_is_cut(tmp_path: Path, part: float, number: int) -> None:
+    """A commit whose transactions are not seen would be taken for one without any, and its batch be written again."""
+    kind = kind_of("delta", tmp_path)
+    first = kind.make()
+    first.create(SCHEMA)
+    second = DeltaLakeTable(str(tmp_path / "table"), "g")
+    second.refresh()
+    _write(first, kind, 0, 6)
+    second._log._files = _Files(second._log._files, number, part)
+    for begin in range(0, 9, 3):
+        for _ in range(2):  # an agent repeats a batch that failed
+            try:
+                _write(second, kind, begin, begin + 3)
+            except TableError:
+                continue
+            break
+    rows = kind.rows()
+    assert (sorted(offset for _, offset in rows), set(rows.values())) == (list(range(9)), {1})
+
+
+def test_a_commit_that_is_empty_in_the_storage_changes_nothing(tmp_path: Path) -> None:
+    """A machine may lose its power before the content of a new file is on its disk; delta-rs reads such a table."""
+    kind = kind_of("delta", tmp_path)
+    table = kind.make()
+    table.create(SCHEMA)
+    _write(table, kind, 0, 3)
+    before = TransactionLog(str(tmp_path / "table"), {}).refresh()
+    (tmp_path / "table" / "_delta_log" / f"{2:020}.json").write_text("")
+    assert TransactionLog(str(tmp_path / "table"), {}).refresh() == before
