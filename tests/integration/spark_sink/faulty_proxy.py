@@ -1,8 +1,10 @@
 """A proxy before an HTTP server that answers some requests wrongly, before or after the server has acted on them."""
 
+import contextlib
 import http.client
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 CLOSED, CUT, PAGE = "closed connection", "half an answer", "page of another server"
+SLOW_DOWN, LATE = "an overloaded store's answer", "answer after the client's timeout"
+_SLOW_DOWN = (
+    b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -17,16 +23,18 @@ class Fault:
     """A wrong answer.
 
     Attributes:
-        how: a status, or one of CLOSED, CUT and PAGE.
+        how: a status, or one of CLOSED, CUT, PAGE, SLOW_DOWN and LATE.
         after: whether the server gets the request.
         hits: whether a request, by method and path, is answered so.
         times: how often.
+        late_s: how late a LATE answer is, in seconds.
     """
 
     how: int | str
     after: bool
     hits: Callable[[str, str], bool]
     times: int = 1
+    late_s: float = 0.0
 
 
 class FaultyProxy(ThreadingHTTPServer):
@@ -78,6 +86,14 @@ class Handler(BaseHTTPRequestHandler):
         elif isinstance(fault.how, int):
             error = {"error": {"message": "injected", "type": "Injected", "code": fault.how}}
             self._send(fault.how, json.dumps(error).encode())
+        elif fault.how == SLOW_DOWN:
+            self._send(503, _SLOW_DOWN, headers={"Content-Type": "application/xml"})
+        elif fault.how == LATE:
+            time.sleep(fault.late_s)
+            self.close_connection = True
+            if fault.after:
+                with contextlib.suppress(OSError):  # the client has gone
+                    self._send(status, found, headers=headers)
         elif fault.how == PAGE:
             self._send(200, b"<html>log in</html>")
         else:

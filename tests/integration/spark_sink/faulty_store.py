@@ -2,10 +2,12 @@
 
 It is a process of its own, because delta-rs waits with Python's lock. Arguments: port, address of the store.
 `POST /-/faults` sets the faults as JSON, such as `[{"how": 503, "after": true, "method": "PUT", "path": "_delta_log"}]`
-with a regular expression of the path, and `GET /-/faults` returns how often each is still to come.
+with a regular expression of the path, and `GET /-/faults` returns how often each is still to come. An object such as
+`{"share": 0.1, "seed": 1, "late_s": 3}` among them is a storm: this share of all other requests gets a wrong answer.
 """
 
 import json
+import random
 import re
 import sys
 import urllib.request
@@ -15,20 +17,55 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.integration.spark_sink.faulty_proxy import Fault, FaultyProxy, Handler
+from tests.integration.spark_sink.faulty_proxy import CLOSED, CUT, LATE, SLOW_DOWN, Fault, FaultyProxy, Handler
 from tests.integration.spark_sink.small_servers import answering, server
 
 _CONTROL = "/-/faults"
 
 
+class _Storm:
+    """Draws wrong answers for a share of the requests, as an overloaded store gives them.
+
+    Args:
+        share: of the requests.
+        seed: of the draws.
+        late_s: how late a late answer is, in seconds; longer than the client waits.
+    """
+
+    def __init__(self, *, share: float, seed: int, late_s: float) -> None:
+        self._share, self._late_s = share, late_s
+        self._draw = random.Random(seed)
+
+    def fault(self) -> Fault | None:
+        """Return the fault of one request; None for a right answer."""
+        if self._draw.random() >= self._share:
+            return None
+        [how] = self._draw.choices((SLOW_DOWN, CUT, CLOSED, LATE), (4, 2, 2, 1))
+        # A store that begins an answer has acted, and one that refuses has not. Half an answer to HEAD has no length.
+        after = how == CUT or (how != SLOW_DOWN and self._draw.random() < 0.5)
+        return Fault(how=how, after=after, hits=lambda *_: True, late_s=self._late_s)
+
+
+class _Proxy(FaultyProxy):
+    storm: _Storm | None = None
+
+    def fault_of(self, method: str, path: str) -> Fault | None:
+        found = super().fault_of(method, path)
+        return self.storm.fault() if found is None and self.storm is not None else found
+
+
 class _Controlled(Handler):
+    server: _Proxy
+
     def _answer(self) -> None:
         if self.path != _CONTROL:
             super()._answer()
             return
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if body:
-            self.server.faults = [_fault(**one) for one in json.loads(body)]
+            given = json.loads(body)
+            self.server.faults = [_fault(**one) for one in given if "share" not in one]
+            self.server.storm = next((_Storm(**one) for one in given if "share" in one), None)
         self._send(200, json.dumps([one.times for one in self.server.faults]).encode())
 
     do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _answer  # noqa: N815 -- names of http.server
@@ -73,4 +110,4 @@ def faulty_store(target: str, log: Path) -> Iterator[FaultyStore]:
 
 
 if __name__ == "__main__":
-    FaultyProxy(sys.argv[2], int(sys.argv[1]), _Controlled).serve_forever()
+    _Proxy(sys.argv[2], int(sys.argv[1]), _Controlled).serve_forever()

@@ -11,6 +11,7 @@ from urllib.error import URLError
 
 from spark_sink.demo.cluster.ports import choose_ports
 from tests.integration.spark_sink.tied import launch
+from tests.table_kinds import Bucket
 
 BUCKET = "lake"
 _START_S = 120.0
@@ -61,6 +62,23 @@ def small_aws(log: Path) -> Iterator[str]:
 def with_bucket(address: str) -> bool:
     """Make the bucket; whether the server answered."""
     return _answers(urllib.request.Request(f"{address}/{BUCKET}", method="PUT"))  # noqa: S310 -- ours
+
+
+def bucket_at(place: str, endpoint: str, secret: str, timeout_s: int | None = None) -> Bucket:
+    """Return the options for tables below an address of a small AWS, by the store's address or that of its proxy.
+
+    Args:
+        place: where the tables are, `s3://`.
+        endpoint: address of the store.
+        secret: the secret key; any.
+        timeout_s: how long clients wait for an answer; None for their defaults.
+    """
+    delta = {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+    delta |= {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": secret}
+    iceberg = {"endpoint": endpoint, "region": "us-east-1", "access-key-id": "someone", "secret-access-key": secret}
+    if timeout_s is not None:
+        delta["timeout"], iceberg["request-timeout"] = f"{timeout_s}s", str(timeout_s)
+    return Bucket(address=place, delta=delta, iceberg={f"catalog.s3.{name}": value for name, value in iceberg.items()})
 
 
 def answering(path: str) -> Callable[[str], bool]:

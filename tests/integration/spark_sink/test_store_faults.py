@@ -12,8 +12,8 @@ from spark_sink.sink import commit_by_compare_and_swap
 from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.integration.spark_sink.faulty_proxy import CLOSED, CUT
 from tests.integration.spark_sink.faulty_store import FaultyStore, faulty_store
-from tests.integration.spark_sink.small_servers import BUCKET, small_aws
-from tests.table_kinds import SCHEMA, Bucket, Kind, kind_of
+from tests.integration.spark_sink.small_servers import BUCKET, bucket_at, small_aws
+from tests.table_kinds import SCHEMA, Kind, kind_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -51,8 +51,8 @@ class _Agent:
 
     def __init__(self, format_: str, root: Path, aws: str, proxy: str) -> None:
         place = f"s3://{BUCKET}/{uuid.uuid4().hex}"
-        self._kind = kind_of(format_, root, _bucket(place, proxy))
-        self._direct = kind_of(format_, root, _bucket(place, aws))
+        self._kind = kind_of(format_, root, bucket_at(place, proxy, CANARY))
+        self._direct = kind_of(format_, root, bucket_at(place, aws, CANARY))
         self.table = self._kind.make()
         self.table.create(SCHEMA)
 
@@ -71,14 +71,6 @@ class _Agent:
     def kind(self) -> Kind:
         """The table, without the proxy."""
         return self._direct
-
-
-def _bucket(place: str, endpoint: str) -> Bucket:
-    delta = {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
-    delta |= {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": CANARY}
-    iceberg = {"endpoint": endpoint, "region": "us-east-1", "access-key-id": "someone", "secret-access-key": CANARY}
-    options = {f"catalog.s3.{name}": value for name, value in iceberg.items()}
-    return Bucket(address=place, delta=delta, iceberg=options)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["not done", "done"])
