@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _RETRY = "retry_timeout"
 _RETRY_S = 30
+_CUT, _CUT_LISTINGS = "list response body", 2
 _NO_SCHEME = "no object store has this scheme; an address begins with s3://, gs:// or abfss://, a folder with / or ./"
 
 
@@ -50,7 +51,7 @@ def no_iceberg_table(address: str) -> str:
 def soon_refused(storage: Storage | None) -> dict[str, str]:
     """Return options of a store with a shorter time for retries, unless they set one; delta-rs' default is 180 s.
 
-    delta-rs keeps the interpreter's lock while it opens or writes a file, or asks whether there is a table. If the
+    delta-rs keeps the interpreter's lock while it lists a folder, opens or writes a file, or asks for a table. If the
     store does not answer, no other thread runs until the last retry: no heartbeat, no page and no handler of a signal.
     """
     given = dict(storage or {})
@@ -133,7 +134,19 @@ def listing(uri: str) -> Iterator[None]:
 
 
 class _ObjectStore(DeltaStorageHandler):
-    """delta-rs' store for Arrow, with output that accepts Arrow's buffers; delta-rs accepts only bytes."""
+    """delta-rs' store for Arrow, with output that accepts Arrow's buffers; delta-rs accepts only bytes.
+
+    A listing whose answer was cut is requested again: delta-rs repeats a request only until an answer begins.
+    """
+
+    def get_file_info_selector(self, selector: pa_fs.FileSelector) -> list[pa_fs.FileInfo]:
+        for _ in range(_CUT_LISTINGS):
+            try:
+                return super().get_file_info_selector(selector)
+            except OSError as error:
+                if _CUT not in str(error):
+                    raise
+        return super().get_file_info_selector(selector)
 
     def open_output_stream(self, path: str, metadata: dict[str, str] | None = None) -> pa.PythonFile:
         return pa.PythonFile(_Output(self._handler.open_output_stream(path, metadata)))

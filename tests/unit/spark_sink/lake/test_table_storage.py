@@ -1,9 +1,14 @@
-"""A store that takes connections and never answers: other threads of an agent run again after a bounded time."""
+"""A store that never answers: other threads of an agent run again after a bounded time. A store that cuts answers."""
 
+import contextlib
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import pyarrow.fs as pa_fs
 import pytest
 
 from spark_sink.errors import TableError
@@ -47,3 +52,31 @@ def test_a_time_for_retries_that_a_user_sets_stays(name: str) -> None:
     """A store that is slow for minutes may need it."""
     assert soon_refused({name: "300s"}) == {name: "300s"}
     assert soon_refused(None) == {"retry_timeout": "30s"}
+
+
+@contextlib.contextmanager
+def _cutting(answers: int) -> Iterator[pa_fs.FileSystem]:
+    """A store that cuts so many answers."""
+    program = [sys.executable, str(Path(__file__).with_name("cutting_store.py")), str(answers)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        place = {"aws_endpoint_url": f"http://127.0.0.1:{server.stdout.readline().strip()}", "aws_region": "us-east-1"}
+        try:
+            yield filesystem(
+                TABLE, {**place, "aws_access_key_id": "a", "aws_secret_access_key": "b", "allow_http": "true"}
+            )
+        finally:
+            server.kill()
+
+
+def test_a_listing_that_was_cut_is_requested_again() -> None:
+    """A query would end at its next trigger."""
+    with _cutting(2) as files:
+        names = [one.base_name for one in files.get_file_info(pa_fs.FileSelector("_delta_log"))]
+    assert names == ["a.json"]
+
+
+def test_a_store_that_cuts_each_answer_is_given_up() -> None:
+    """Else a query would wait for ever, with the interpreter's lock most of the time."""
+    with _cutting(1000) as files, pytest.raises(OSError, match="list response body"):
+        files.get_file_info(pa_fs.FileSelector("_delta_log"))
