@@ -17,8 +17,10 @@ from spark_sink.cli._tables import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.console import Console
 
 _SHOWN: Final = 40
+_ANY_WIDTH: Final = 1_000_000
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def query(
-    sql: Annotated[str, typer.Argument(callback=given, help="One statement over the view `records`.")],
+    sql: Annotated[str, typer.Argument(metavar="SQL", callback=given, help="One statement over the view `records`.")],
     table: Annotated[str, typer.Option(callback=given, help="Address of the table; {topic} as in agents.")],
     bootstrap_servers: Brokers,
     topic: Annotated[
@@ -75,15 +77,31 @@ def _rows(reader: "pa.RecordBatchReader") -> "Iterator[dict[str, Any]]":
 
 
 def _show(reader: "pa.RecordBatchReader") -> None:
-    """Print the first rows as a table."""
+    """Print the first rows as a table, or one value a line if the table is too wide."""
     names = reader.schema.names
     rows = _rows(reader)
-    shown = table(*names, names=names)
-    for row in itertools.islice(rows, _SHOWN):
-        shown.add_row(*("" if row[name] is None else str(_text(row[name])) for name in names))
-    console().print(shown)
+    first = [
+        ["" if row[name] is None else str(_text(row[name])) for name in names] for row in itertools.islice(rows, _SHOWN)
+    ]
+    shown, out = table(*names, names=names), console()
+    for cells in first:
+        shown.add_row(*cells)
+    needed = out.measure(shown, options=out.options.update(max_width=_ANY_WIDTH)).maximum
+    if needed <= out.width or len(names) == 1 or not first:
+        out.print(shown)
+    else:
+        for number, cells in enumerate(first, start=1):
+            _show_by_line(out, number, names, cells)
     if more := sum(1 for _ in rows):
         typer.echo(f"and {more} rows more; --json prints all of them", err=True)
+
+
+def _show_by_line(out: "Console", number: int, names: list[str], cells: list[str]) -> None:
+    """Print a row whose columns do not fit side by side: in columns of some letters nothing could be read."""
+    shown = table(f"row {number}", "", names=("",))
+    for name, cell in zip(names, cells, strict=True):
+        shown.add_row(name, cell)
+    out.print(shown)
 
 
 def _line(row: dict[str, Any]) -> str:
