@@ -1,6 +1,7 @@
 """SQL over a union, by DuckDB: filters and columns are pushed down to the files of Delta tables."""
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,8 @@ VIEW = "records"
 _UNREAD = "unread"
 _STORED = "stored_"  # and the number of the table
 _ROWS = 10_000  # of a batch of the result
+_COPY_OF_QUERY = re.compile(r" LINE \d+: .* \^+$")  # after DuckDB's sentence, with a mark below
+_BARE_OFFSET = re.compile(r'(?<!")\boffset\b(?!")', re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -81,29 +84,40 @@ def query(found: Union, sql: str, copied: Callable[[int], None] = lambda _: None
         except duckdb.Error as error:
             if copies.failed:  # DuckDB's own error has its text and a traceback as one line
                 raise copies.failed[0] from error
-            raise _refused(plain(error), found) from error
-        yield _distinct(pa.RecordBatchReader.from_batches(rows.schema, _checked(rows, found)))
+            raise _refused(plain(error), found, sql) from error
+        yield _distinct(pa.RecordBatchReader.from_batches(rows.schema, _checked(rows, found, sql)))
 
 
-def _checked(rows: pa.RecordBatchReader, found: Union) -> Iterator[pa.RecordBatch]:
+def _checked(rows: pa.RecordBatchReader, found: Union, sql: str) -> Iterator[pa.RecordBatch]:
     """Yield the batches of the result while DuckDB computes it; Arrow replaces DuckDB's errors by its own."""
     try:
         yield from rows
     except (OSError, pa.ArrowException) as error:
-        refused = _refused(plain(error), found)
+        refused = _refused(plain(error), found, sql)
         if isinstance(error, OSError) and isinstance(refused, OptionError):  # such as a full disk
             refused = TableError(f"the result cannot be read: {plain(error)}")
         raise refused from error
 
 
-def _refused(text: str, found: Union) -> SparkSinkError:
+def _refused(text: str, found: Union, sql: str) -> SparkSinkError:
     """Return the error for what DuckDB says: of a table whose files cannot be read, or of the query."""
     _, failed, cause = text.partition(f"stream registered as '{_STORED}")
     if not failed:
-        return OptionError(f"DuckDB refuses the query: {text}")
+        return OptionError(f"DuckDB refuses the query: {_query_fault(text, sql)}")
     number, _, cause = cause.partition("' failed: ")
     said = with_way_out(cause.partition(". Detail: ")[0])
     return TableError(f"{found.tables[int(number)].name}: the rows cannot be read: {said}")
+
+
+def _query_fault(text: str, sql: str) -> str:
+    """Return DuckDB's sentence with a way out, without its copy of the query: in one line the mark points nowhere."""
+    said = _COPY_OF_QUERY.sub("", text)
+    if said.startswith("Parser Error") and _BARE_OFFSET.search(sql):
+        return f'{said}; the column needs double quotes, "offset", because it is a word of SQL'
+    missing, found, _ = said.partition(" does not exist!")
+    if found and missing.startswith("Catalog Error: Table"):
+        return f"{missing} does not exist: the views are {VIEW} and {_UNREAD}"
+    return said
 
 
 def _distinct(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:

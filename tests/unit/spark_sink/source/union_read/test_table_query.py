@@ -67,3 +67,55 @@ def test_columns_of_one_name_are_all_in_the_result() -> None:
     found = _union(pa.schema({"x": pa.int64()}), lambda _: iter(()))
     with query(found, "SELECT 1 AS n, 2 AS n, 3 AS n_1, 4 AS n") as rows:
         assert rows.read_all().to_pylist() == [{"n": 1, "n_1": 2, "n_1_1": 3, "n_2": 4}]
+
+
+def _fault(sql: str) -> str:
+    schema = pa.schema({"offset": pa.int64(), "key": pa.string()})
+    rows = pa.record_batch({"offset": [1], "key": ["a"]}, schema)
+    with (
+        pytest.raises(OptionError) as refused,
+        query(_union(schema, lambda columns: iter([rows.select(columns)])), sql),
+    ):
+        pass
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT offset FROM records",
+        "SELECT min(offset) FROM records",
+        "SELECT key, offset, key FROM records",
+        "SELECT * FROM records WHERE Offset > 3",
+        "SELECT * FROM records\nORDER BY offset",
+    ],
+)
+def test_an_unquoted_offset_is_refused_with_the_way_out(sql: str) -> None:
+    """Every table has this column, and SQL has this word: DuckDB only names a place near it, or the word after it."""
+    assert _fault(sql).endswith('; the column needs double quotes, "offset", because it is a word of SQL')
+
+
+@pytest.mark.parametrize("name", ["flights", "recrods", "unread2"])
+def test_a_table_of_another_name_is_refused_with_the_names_of_the_views(name: str) -> None:
+    """DuckDB offers its own tables, such as sqlite_schema."""
+    said = _fault(f"FROM {name}")
+    assert said.endswith(f"Table with name {name} does not exist: the views are records and unread")
+
+
+@pytest.mark.parametrize(
+    "sql", ["selec", "SELECT nope FROM records", "SELECT key\nFROM records\nGROUP", "SELECT key::int FROM nothing"]
+)
+def test_no_sentence_repeats_the_query(sql: str) -> None:
+    """In one line, the mark below DuckDB's copy of the query points nowhere."""
+    said = _fault(sql)
+    assert "LINE" not in said
+    assert "^" not in said
+
+
+def test_a_quoted_offset_and_the_word_of_sql_are_not_refused() -> None:
+    """The sentence is for a query that DuckDB cannot read, and no more."""
+    schema = pa.schema({"offset": pa.int64()})
+    union = _union(schema, lambda columns: iter([pa.record_batch({one: [1, 2] for one in columns})]))
+    with query(union, 'SELECT "offset" FROM records ORDER BY "offset" LIMIT 1 OFFSET 1') as rows:
+        assert rows.read_all().to_pydict() == {"offset": [2]}
+    assert "double quotes" not in _fault('SELECT nope FROM records WHERE "offset" > 1')
