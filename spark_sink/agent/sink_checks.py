@@ -1,11 +1,12 @@
 """The questions of `azimuth sink`: all of them with `--check`, and all but the agent's name before each start."""
 
 import logging
+from dataclasses import replace
 
 import pyarrow as pa
 
 from assignors.clients import shown
-from spark_sink.agent.agent_name_lock import only_agent_of_its_name
+from spark_sink.agent.agent_name_lock import only_agent_of_its_checkpoint, only_agent_of_its_name
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.checkpoint_of_table import refuse_damaged, refuse_other_table
 from spark_sink.checks import (
@@ -69,7 +70,10 @@ def run_checks(settings: AgentSettings) -> list[Finding]:
         OptionError, LagError: as `check_options`.
     """
     check_options(settings)
-    found = planned_checks(settings)
+    found = [
+        replace(one, ask=lambda: _free_checkpoint(settings)) if one.subject == "checkpoint" else one
+        for one in planned_checks(settings)
+    ]
     return run([*found, Check(subject="name", place="the group", ask=lambda: _free_name(settings), after="brokers")])
 
 
@@ -191,6 +195,11 @@ def _checkpoint(settings: AgentSettings) -> str:
     refuse_other_table(settings)
     refuse_damaged(settings)
     return check_writable(folder_of_spark(settings.checkpoint), settings.storage)
+
+
+def _free_checkpoint(settings: AgentSettings) -> str:
+    with only_agent_of_its_checkpoint(settings):  # a start has the lock already when it asks
+        return _checkpoint(settings)
 
 
 def _free_name(settings: AgentSettings) -> str:

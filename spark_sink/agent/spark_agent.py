@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_sink.agent.agent_name_lock import only_agent_of_its_name
+from spark_sink.agent.agent_name_lock import only_agent_of_its_checkpoint, only_agent_of_its_name
 from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
 from spark_sink.agent.checkpoint_of_table import bind_checkpoint
 from spark_sink.agent.commit_notes import NoteCounts, Notes
@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 _LOOK_S = 1
 _TRACE = "Traceback (most recent call last):"
 _ENDED = "the query ended: "
+# Spark's words for a batch that another query has already written to the checkpoint
+_TWO_QUERIES = ("Multiple streaming queries are concurrently using", "Multiple streaming jobs detected")
 
 
 def run(settings: AgentSettings, early: EarlySpark, stop: StopSignal) -> None:
@@ -50,14 +52,14 @@ def run(settings: AgentSettings, early: EarlySpark, stop: StopSignal) -> None:
         stop: the signals that end it.
 
     Raises:
-        OptionError: an agent of this name is running here, or the checkpoint belongs to another table.
+        OptionError: an agent of this name or checkpoint is running here, or the checkpoint belongs to another table.
         StartError: the brokers, the registry or the table cannot be used.
         QueryError: an option is invalid, the query failed, or its JVM was lost; the message is the last sentence of the
             cause.
     """
     steps = StartSteps()
     check_options(settings)
-    with only_agent_of_its_name(settings):
+    with only_agent_of_its_name(settings), only_agent_of_its_checkpoint(settings):
         refuse_faults(settings)
         bind_checkpoint(settings)
         steps.done("checked brokers, rights, the table and the checkpoint")
@@ -101,7 +103,7 @@ def _ingest(settings: AgentSettings, early: EarlySpark, stop: StopSignal, steps:
             progress.log()
     except (PySparkException, Py4JError, ConnectionError) as error:
         if not stop.asked:
-            raise QueryError(with_full_folder(_sentence(error), settings.checkpoint)) from error
+            raise QueryError(about_checkpoint(_sentence(error), settings.checkpoint)) from error
         # A service manager signals the JVM and Python's processes, too. A batch not committed is read again.
         log.info("the query ended with the signal: %s", _sentence(error))
 
@@ -118,13 +120,15 @@ def _sentence(error: Exception) -> str:
     return "the JVM of this agent was lost; the log above may say more"
 
 
-def with_full_folder(sentence: str, checkpoint: str) -> str:
-    """Name the folders that may be full: the JVM's error about the checkpoint's disk names no file.
+def about_checkpoint(sentence: str, checkpoint: str) -> str:
+    """Name the checkpoint and the way out where the JVM's error names neither: its disk is full, or two queries use it.
 
     Args:
         sentence: from an error of Spark; one of ours names its place.
         checkpoint: folder of the checkpoint.
     """
+    if sentence.startswith(_ENDED) and any(one in sentence for one in _TWO_QUERIES):
+        return f"{_ENDED}another query uses the checkpoint {checkpoint}: give each agent a checkpoint of its own"
     full = next((one for one in DISK_FULL if one in sentence), None)
     if full is None or not sentence.startswith(_ENDED):
         return sentence

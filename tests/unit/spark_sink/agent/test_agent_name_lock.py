@@ -1,4 +1,4 @@
-"""Names that two agents must not share."""
+"""Names and checkpoints that two agents must not share."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.agent.agent_name_lock import only_agent_of_its_name
+from spark_sink.agent.agent_name_lock import only_agent_of_its_checkpoint, only_agent_of_its_name
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.errors import OptionError
 
@@ -66,4 +66,33 @@ def test_a_name_is_free_again_when_its_process_was_killed(tmp_path: Path) -> Non
         child.kill()
         child.communicate()
     with only_agent_of_its_name(settings(tmp_path)):
+        pass
+
+
+def test_a_second_agent_of_one_checkpoint_is_refused_however_its_address_is_written(tmp_path: Path) -> None:
+    """Spark let the second agent read for a while, and then ended one of them with a sentence about `metadata`."""
+    place = tmp_path / "checkpoint"
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+    same = [
+        str(place),
+        f"{place}/",
+        f"file://{place}",
+        f"file:{place}",
+        str(tmp_path / "link"),
+        f"{tmp_path}/x/../link",
+    ]
+    with only_agent_of_its_checkpoint(settings(tmp_path)):
+        for address in same:
+            with (
+                pytest.raises(
+                    OptionError, match=r"checkpoint .* is in use by another agent on this machine.*--checkpoint"
+                ),
+                only_agent_of_its_checkpoint(settings(tmp_path, agent="two", checkpoint=address)),
+            ):
+                pytest.fail(f"both use {address}")
+        for other in (str(tmp_path / "other"), "s3://lake/checkpoint"):
+            with only_agent_of_its_checkpoint(settings(tmp_path, checkpoint=other)):
+                pass
+    with only_agent_of_its_checkpoint(settings(tmp_path)):
         pass

@@ -6,7 +6,7 @@ import pytest
 from pyspark import SparkConf
 
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.agent.spark_agent import _thrown, cause, with_full_folder
+from spark_sink.agent.spark_agent import _thrown, about_checkpoint, cause
 from spark_sink.agent.spark_session import session
 from spark_sink.agent.start.early_spark import early_spark
 
@@ -67,12 +67,27 @@ def test_the_sentence_of_a_java_exception_is_found() -> None:
 def test_a_full_disk_of_the_checkpoint_is_named() -> None:
     """Spark writes its checkpoint in the JVM, whose error has no path; our errors have one already."""
     said = cause(f"{SPARK}java.io.IOException: No space left on device SQLSTATE: XXKST")
-    assert with_full_folder(said, "/disk/checkpoint") == (
+    assert about_checkpoint(said, "/disk/checkpoint") == (
         "the query ended: No space left on device: free some space for the checkpoint /disk/checkpoint, or for Spark's "
         "temporary files, and start the agent again: it continues with the same batch"
     )
     for other in ("/lake: the table's storage refused: No space left on device", cause(f"{SPARK}Stream closed")):
-        assert with_full_folder(other, "/disk/checkpoint") == other
+        assert about_checkpoint(other, "/disk/checkpoint") == other
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Multiple streaming queries are concurrently using metadata.",
+        "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 7.",
+    ],
+)
+def test_a_checkpoint_of_two_queries_is_named(words: str) -> None:
+    """Spark names a file without its folder, and says nothing of checkpoints."""
+    said = cause(f"{SPARK}{words} SQLSTATE: 40000")
+    assert about_checkpoint(said, "/disk/checkpoint") == (
+        "the query ended: another query uses the checkpoint /disk/checkpoint: give each agent a checkpoint of its own"
+    )
 
 
 def test_secrets_of_spark_are_in_no_argument_of_its_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 import structlog
 
 from spark_sink.agent import sink_checks
-from spark_sink.agent.agent_name_lock import only_agent_of_its_name
+from spark_sink.agent.agent_name_lock import only_agent_of_its_checkpoint, only_agent_of_its_name
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.cli import main
 from tests.unit.spark_sink.checks.fault_places import Places, expect_one_sentence
@@ -224,3 +224,18 @@ def test_a_name_that_runs_on_this_machine_is_taken(places: Places, capsys: pytes
     assert ended.value.code == 2
     assert line.split()[:2] == ["fault", "name"]
     assert "give each agent a name of its own (--agent)" in line
+
+
+def test_a_checkpoint_that_is_in_use_on_this_machine_is_taken(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two queries with one checkpoint, Spark ends one, and not before both have read."""
+    arguments = [one.format(**places.names) for one in sink()]
+    checkpoint = arguments[arguments.index("--checkpoint") + 1]
+    held = settings_of(places).model_copy(update={"checkpoint": checkpoint, "agent": "another"})
+    with only_agent_of_its_checkpoint(held), pytest.raises(SystemExit) as ended:
+        main(arguments)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("ok ")]
+    assert ended.value.code == 2
+    assert line.split()[:2] == ["fault", "checkpoint"]
+    assert "give each agent a checkpoint of its own (--checkpoint)" in line
