@@ -101,6 +101,7 @@ def _ingest(settings: AgentSettings, early: EarlySpark, stop: StopSignal, steps:
                 progress.look(lambda: _last_batch(query))
             query.stop()
             progress.log()
+        log.info("agent %r has ended: %s", settings.agent, "it was stopped" if stop.asked else "it has caught up")
     except (PySparkException, Py4JError, ConnectionError) as error:
         if not stop.asked:
             raise QueryError(about_checkpoint(_sentence(error), settings.checkpoint)) from error

@@ -1,14 +1,20 @@
 """The start of Spark by an agent, and its message after a failed query."""
 
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from pyspark import SparkConf
 
+from spark_sink.agent import spark_agent
 from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.agent.progress_log import StartSteps
 from spark_sink.agent.spark_agent import _thrown, about_checkpoint, cause
 from spark_sink.agent.spark_session import session
-from spark_sink.agent.start.early_spark import early_spark
+from spark_sink.agent.start.early_spark import EarlySpark, early_spark
+from spark_sink.agent.stop_signal import StopSignal
 
 SPARK = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
 
@@ -109,3 +115,29 @@ def test_secrets_of_spark_are_in_no_argument_of_its_jvm(tmp_path: Path, monkeypa
         pass
     assert "canary" not in str(started)
     assert (started[0]["spark.task.cpus"], started[0]["spark.app.name"]) == ("1", "one")
+
+
+@pytest.mark.parametrize(("asked", "why"), [(True, "it was stopped"), (False, "it has caught up")])
+def test_the_log_says_why_an_agent_has_ended(
+    asked: object, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After Ctrl-C the last lines were warnings of Spark; so they were after a run without new records."""
+    query = SimpleNamespace(awaitTermination=lambda _: True, stop=lambda: None)
+    for name, value in {
+        "_served": lambda _: nullcontext(),
+        "early_reader": lambda *_: nullcontext(),
+        "session": lambda _: nullcontext(SimpleNamespace(version="4")),
+        "start": lambda *_: query,
+    }.items():
+        monkeypatch.setattr(spark_agent, name, value)
+    given = {"bootstrap_servers": "a:1", "group": "g", "subscribe": "t", "agent": "one"}
+    places = {"table": str(tmp_path / "table"), "checkpoint": str(tmp_path / "checkpoint")}
+    stop = SimpleNamespace(asked=asked, wait_for_the_query=lambda: None)
+    with caplog.at_level("INFO"):
+        spark_agent._ingest(
+            AgentSettings.load(None, {**given, **places}),
+            cast("EarlySpark", SimpleNamespace(python="python")),
+            cast("StopSignal", stop),
+            StartSteps(),
+        )
+    assert caplog.messages[-1] == f"agent 'one' has ended: {why}"
