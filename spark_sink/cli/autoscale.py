@@ -155,7 +155,7 @@ def _logged(text: str, topic: str | None = None) -> None:
 
 @group.command()
 def explain(
-    topic: Annotated[str, typer.Argument(help="Topic whose decisions are explained.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic whose decisions are explained.")],
     journal: Annotated[Path, typer.Option(help="File with the decisions.")] = Path("scaling.jsonl"),
     last: Annotated[int, typer.Option(help="How many.", min=1)] = 5,
     as_json: AsJson = False,

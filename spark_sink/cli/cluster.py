@@ -23,7 +23,7 @@ Directory = Annotated[
         show_default="in the cache",
     ),
 ]
-BrokerId = Annotated[int, typer.Argument(help="The broker's id, from 1.", min=1)]
+BrokerId = Annotated[int, typer.Argument(metavar="BROKER", help="The broker's id, from 1.", min=1)]
 
 
 def register(app: typer.Typer) -> None:

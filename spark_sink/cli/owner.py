@@ -16,7 +16,9 @@ def register(app: typer.Typer) -> None:
 
 
 def owner(
-    keys: Annotated[list[str], typer.Argument(help="Keys: topics, streams, whatever is owned; - reads lines.")],
+    keys: Annotated[
+        list[str], typer.Argument(metavar="KEY", help="Keys: topics, streams, whatever is owned; - reads lines.")
+    ],
     nodes: Annotated[str, typer.Option(help="Nodes by commas, or @FILE with one a line.")],
     weight: Annotated[list[str] | None, typer.Option(metavar="NODE=WEIGHT", help="Weight of a node, else 1.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many nodes of each key, best first.")] = 1,

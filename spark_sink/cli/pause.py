@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from assignors.pauses import Pause
 
-_Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics; of a fleet also <source>/<topic>.")]
+_Topics = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topics; of a fleet also <source>/<topic>.")]
 _Group = Annotated[str | None, typer.Option(callback=given, help="Consumer group, or --group of jobs with claims.")]
 _Fleet = Annotated[Path | None, typer.Option("--fleet", help="TOML file of a fleet, in place of brokers and group.")]
 

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def rewind(
-    table: Annotated[str, typer.Argument(help="Address of the table.")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Address of the table.")],
     group: Group = None,
     storage: Storage = None,
     *,

@@ -82,8 +82,12 @@ def sink(
     ops_log_days: Annotated[int | None, typer.Option(help="Days that the ops log keeps.", show_default="90")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of the Prometheus endpoint.")] = None,
     kafka: Kafka = None,
-    source: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of kafka-group.")] = None,
-    sink: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of the table's sink.")] = None,
+    source: Annotated[
+        _Pairs, typer.Option(metavar="NAME=VALUE", help="More options of kafka-group, such as valueFormat=json.")
+    ] = None,
+    sink: Annotated[
+        _Pairs, typer.Option(metavar="NAME=VALUE", help="More options of the table's sink, such as partitionBy=topic.")
+    ] = None,
     storage: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     spark: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Spark configuration.")] = None,
     *,
