@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.acceptance
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+COMMANDS_SHOWN = re.findall(r"^```bash\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
 TAILS = {"N14228", "N24211", "N619AA"}
 
 
@@ -39,6 +41,24 @@ def run(snippet: str, cluster: Cluster, directory: Path) -> str:
     return done.stdout
 
 
+def run_command(line: str, cluster: Cluster, directory: Path) -> str:
+    """Run one `azimuth` line as a user would, and return its standard output."""
+    text = line.replace("localhost:9092", cluster.bootstrap_servers).replace("/tmp/azimuth", str(directory))  # noqa: S108 - the README's
+    words = shlex.split(text)
+    assert words[0] == "azimuth"
+    done = subprocess.run(
+        [sys.executable, "-m", "spark_sink", *words[1:]],
+        cwd=directory,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
 @pytest.mark.slow
 def test_snippets_run_one_after_the_other(cluster: Cluster, tmp_path: Path) -> None:
     """Copy, paste, run: topics are created, the producer stays in its zone, consumer and table have every record."""
@@ -52,6 +72,12 @@ def test_snippets_run_one_after_the_other(cluster: Cluster, tmp_path: Path) -> N
     rows = DeltaTable(str(tmp_path / "flights")).to_pyarrow_table().to_pylist()
     assert sorted(row["key"] for row in rows) == sorted(tail.encode() for tail in TAILS)
     assert {row["topic"] for row in rows} == {"flights.JFK-LAX"}
+    (block,) = [one for one in COMMANDS_SHOWN if "azimuth sink" in one]
+    lines = [line for line in block.replace("\\\n", " ").splitlines() if line]
+    printed = [run_command(line, cluster, tmp_path) for line in lines]
+    assert f"{len(TAILS)} rows" in printed[1]  # the agent has added nothing to what the query has written
+    assert "0 records behind" in printed[2]
+    assert printed[3].split()[-2:] == ["flights.JFK-LAX", str(len(TAILS))]
 
 
 def test_every_link_leads_to_a_file() -> None:

@@ -92,9 +92,11 @@ def test_the_files_of_an_agent_load(name: str, first: str, tmp_path: Path) -> No
 
 
 def test_the_file_of_a_fleet_loads(tmp_path: Path) -> None:
-    """As it stands, with the agent's name from outside; the other blocks are parts of such a file."""
-    whole, *parts = toml("fleet.md")
+    """As they stand, with the agent's name from outside: the smallest and the whole; other blocks are parts of one."""
+    smallest, whole, *parts = toml("fleet.md")
     file = tmp_path / "fleet.toml"
+    file.write_text(smallest)
+    assert FleetSettings.load(file, agent="agent-1").sources.keys() == {"home"}
     for part in ["", *parts, *toml("ops-log.md")]:
         file.write_text(part + whole)
         assert FleetSettings.load(file, agent="agent-1").home == "home"
