@@ -87,6 +87,10 @@ class Assignor(AbstractPartitionAssignor):
         """
         coordinator = asking_coordinator()
         self.__served.serve(self, coordinator)
+        if coordinator is not None:
+            # kafka-python uses the answer to a join only while it finds that it must join. The end of the join resets
+            # this request; without it a member that joins because its topics have changed may ignore the answer.
+            coordinator.request_rejoin()
         owned, generation = self.__served.claims(coordinator)
         data = UserData(agent=self.__agent, weight=self.__weight, plan=_shortened(self._kafka_azimuth_configuration()))
         wanted = [(t, p) for t, p in owned if t in topics]

@@ -1,8 +1,10 @@
 """The assignors inside kafka-python's own KafkaConsumer."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -18,6 +20,7 @@ from tests.waiting import wait_until
 PARTITIONS = 12
 MEMBERS = 3
 WORK_S = 0.3
+SHORT_MS = 300
 
 
 class Polling(ConsumerRebalanceListener):
@@ -94,6 +97,51 @@ def read_twice(group: list[Polling]) -> list[Any]:
         for first, second in pairwise(sorted(some))
         if second[0] < first[1]
     ]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("by_pattern", [False, True])
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_a_join_that_outlasts_a_poll_brings_the_changed_topics(
+    topics: Topics,
+    *,
+    cooperative: bool,
+    by_pattern: bool,
+) -> None:
+    """kafka-python ignores the answer if no poll waits for it; then the member reads its old partitions for good.
+
+    The broker answers a member's join when the others have joined too, so one busy member is enough.
+    """
+    old, new = topics.make("old", partitions=2)[0], f"{topics.prefix}.new"
+    with contextlib.ExitStack() as stack:
+        group: list[Any] = []
+        for name in ("a", "b"):
+            assignor = HRWAssignor(cooperative=cooperative)
+            config = topics.config(group_instance_id=name, partition_assignment_strategy=[assignor])
+            one = stack.enter_context(contextlib.closing(KafkaConsumer(**config)))
+            one.subscribe(**({"pattern": topics.pattern} if by_pattern else {"topics": [old]}))
+            group.append(one)
+
+        def each_reads_one_of(*names: str) -> bool:
+            with ThreadPoolExecutor() as threads:
+                list(threads.map(lambda one: one.poll(SHORT_MS), group))
+            read = [[one.topic for one in member.assignment()] for member in group]
+            stable = all(member._coordinator.stable() for member in group)
+            return stable and all(sorted(some) == sorted(names) for some in read)
+
+        wait_until(lambda: each_reads_one_of(old), 60)
+        (follower,) = (one for one in group if not one._coordinator._is_leader)
+        topics.make("new", partitions=2)
+        if not by_pattern:
+            for one in group:
+                one.subscribe([old, new])
+
+        def joins() -> bool:
+            follower.poll(SHORT_MS)
+            return bool(follower._coordinator.rebalance_in_progress())
+
+        wait_until(joins, 60)
+        wait_until(lambda: each_reads_one_of(old, new), 60)
 
 
 @pytest.mark.slow

@@ -66,6 +66,25 @@ def test_an_instance_of_a_closed_consumer_serves_the_next_one() -> None:
     assert gone.group_protocols()
 
 
+@pytest.mark.parametrize("kind", [HRWAssignor, ShuffledRoundRobinAssignor])
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_a_join_for_changed_topics_is_needed_until_its_answer_is_used(kind: Any, *, cooperative: bool) -> None:
+    """kafka-python uses the answer only while the join is needed, and sends no heartbeats until then.
+
+    A member whose poll ended before the answer would lose its place after a session without noticing, and read its
+    partitions beside their new owners for good.
+    """
+    coordinator = joining(kind(agent="a", cooperative=cooperative))
+    coordinator._subscription.partitions_auto_assigned = lambda: True
+    coordinator.config["api_version"] = (2, 3)
+    coordinator.rejoin_needed = False
+    coordinator._assignment_snapshot = coordinator._metadata_snapshot = None  # of a member that does not lead
+    coordinator._joined_subscription = {"other"}
+    assert coordinator.need_rejoin()
+    coordinator.group_protocols()  # the last step before JoinGroup is sent
+    assert coordinator.need_rejoin()
+
+
 COPIES: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
