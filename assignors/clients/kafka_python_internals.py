@@ -25,6 +25,7 @@ NAMES: Final[Mapping[type, tuple[str, ...]]] = {
     ConsumerCoordinator: (
         "_assignors",
         "_cluster",
+        "_disable_heartbeat",
         "_do_join_and_sync_async",
         "_generation",
         "_handle_find_coordinator_response",
@@ -107,7 +108,10 @@ def last_metadata_ms(cluster: Any) -> float:
 
 
 def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:
-    """Call `wake` whenever the coordinator finds that it must rejoin the group."""
+    """Call `wake` whenever the coordinator finds that it must rejoin the group, or stops its heartbeats.
+
+    A refused heartbeat stops them if a newer member has the same group_instance_id; nothing else shows that.
+    """
 
     def then_wake(change: Callable[..., None]) -> Callable[..., None]:
         def changed(*arguments: Any, **named: Any) -> None:
@@ -118,6 +122,7 @@ def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:
 
     coordinator.request_rejoin = then_wake(coordinator.request_rejoin)
     coordinator.reset_generation = then_wake(coordinator.reset_generation)
+    coordinator._disable_heartbeat = then_wake(coordinator._disable_heartbeat)
 
 
 def wake_on_metadata(coordinator: Any, wake: Callable[[], object]) -> None:

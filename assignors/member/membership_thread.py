@@ -252,6 +252,7 @@ class MemberThread:
         coordinator = self._coordinator
         return (
             self._cell.value.joined
+            and coordinator._heartbeat_enabled  # else a newer member has this group_instance_id, which `_look` reports
             and coordinator._join_task is None
             and not self._rejoin.is_set()
             and not coordinator.need_rejoin()

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.errors import KafkaConnectionError
+from kafka.errors import FencedInstanceIdError, KafkaConnectionError
 from kafka.future import Future
 
 from assignors.member import membership_thread as subject
 from assignors.member.ownership import OwnershipCell
 from assignors.member.rebalance_listener import RebalanceListener
+from tests.waiting import wait_until
 
 
 class Coordinator:
@@ -71,12 +72,16 @@ class Coordinator:
         """As asked."""
         self.asked.set()
 
+    def _disable_heartbeat(self) -> None:
+        """As kafka-python, in each join and when a newer member has the same group_instance_id."""
+        self._heartbeat_enabled = False
+
     async def _on_close_prepare_async(self) -> None:
         """Not run here."""
 
 
 def thread_of(
-    coordinator: Coordinator, awake: Callable[[], bool] = lambda: True
+    coordinator: Coordinator, awake: Callable[[], bool] = lambda: True, **more: Any
 ) -> tuple[subject.MemberThread, OwnershipCell]:
     """A member's thread with it, which records at its end whether the rebalance was complete at the revocation."""
 
@@ -86,7 +91,7 @@ def thread_of(
     consumer: Any = SimpleNamespace(_coordinator=coordinator, _net=SimpleNamespace(run=give_up), close=lambda **_: None)
     cell = OwnershipCell()
     listener = RebalanceListener(cell, on_assigned=None, on_revoked=None, on_lost=None, timeout_s=1, name="callbacks")
-    return subject.MemberThread(consumer, listener, cell, awake), cell
+    return subject.MemberThread(consumer, listener, cell, awake, **more), cell
 
 
 @pytest.mark.parametrize(
@@ -129,6 +134,36 @@ def test_a_join_that_was_sent_is_seen_through_by_a_member_that_is_not_awake() ->
     assert not coordinator.joining.is_set()
     coordinator.rejoining = True
     assert coordinator.joining.wait(10)
+    thread.end(leave=True)
+
+
+def test_a_fenced_member_ends_when_its_heartbeat_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sleeps while nothing happens, and would read beside the newer member of its name meanwhile."""
+    monkeypatch.setattr(subject, "_QUIET_POLL_S", 3600.0)
+    coordinator: Any = Coordinator(polls=0)
+    coordinator.group_instance_id = "one"
+    coordinator._heartbeat_enabled = True
+    coordinator._assignors = {}
+    coordinator._subscription = SimpleNamespace(subscription=None, assigned_partitions=set)
+    coordinator.config = {"max_poll_interval_ms": 1e9}
+    generation = SimpleNamespace(generation_id=1, member_id="m", protocol="hrw")
+    monkeypatch.setattr(coordinator, "generation_if_stable", lambda: generation)
+    monkeypatch.setattr(coordinator, "need_rejoin", lambda: False)
+    monkeypatch.setattr(coordinator, "stable", lambda: True, raising=False)
+    thread, cell = thread_of(coordinator, quiet_s=3600.0)
+    quiet = threading.Event()
+    wait = thread._wake.wait
+
+    def pause(seconds: float) -> bool:
+        if seconds > 1:
+            quiet.set()
+        return wait(seconds)
+
+    monkeypatch.setattr(thread._wake, "wait", pause)
+    thread.start()
+    assert quiet.wait(10)
+    coordinator._disable_heartbeat()
+    wait_until(lambda: isinstance(cell.failed, FencedInstanceIdError), 10)
     thread.end(leave=True)
 
 
