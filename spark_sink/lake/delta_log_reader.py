@@ -217,8 +217,7 @@ class TransactionLog:
     def _load(self, version: int | None) -> None:
         self._version, self._last, self._transactions, self._lineage = -1, None, {}, RewriteLineage()
         found = list_log(self._files)
-        newest = max(found.commits | found.checkpoints.keys(), default=-1)
-        target = newest if version is None else version
+        target = found.newest if version is None else version
         begin = max((at for at in found.checkpoints if at <= target), default=-1)
         if begin >= 0:
             self._transactions = dict(self._checkpoint(found.checkpoints[begin]))

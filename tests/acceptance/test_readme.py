@@ -24,30 +24,24 @@ TAILS = {"N14228", "N24211", "N619AA"}
 def run(snippet: str, cluster: Cluster, directory: Path) -> str:
     """Run one snippet as a user would, in a separate process and folder, and return its output."""
     source = directory / "snippet.py"
-    source.write_text(
-        snippet.replace("localhost:9092", cluster.bootstrap_servers).replace("/tmp/azimuth", str(directory))  # noqa: S108 - the README's
-    )
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(
-        [sys.executable, source.name],
-        cwd=directory,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert done.returncode == 0, f"{snippet}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    source.write_text(_here(snippet, cluster, directory))
+    return _output([source.name], directory, snippet)
 
 
 def run_command(line: str, cluster: Cluster, directory: Path) -> str:
     """Run one `azimuth` line as a user would, and return its standard output."""
-    text = line.replace("localhost:9092", cluster.bootstrap_servers).replace("/tmp/azimuth", str(directory))  # noqa: S108 - the README's
-    words = shlex.split(text)
+    words = shlex.split(_here(line, cluster, directory))
     assert words[0] == "azimuth"
+    return _output(["-m", "spark_sink", *words[1:]], directory, line)
+
+
+def _here(text: str, cluster: Cluster, directory: Path) -> str:
+    return text.replace("localhost:9092", cluster.bootstrap_servers).replace("/tmp/azimuth", str(directory))  # noqa: S108 - the README's
+
+
+def _output(arguments: list[str], directory: Path, shown: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "spark_sink", *words[1:]],
+        [sys.executable, *arguments],
         cwd=directory,
         env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
@@ -55,7 +49,7 @@ def run_command(line: str, cluster: Cluster, directory: Path) -> str:
         timeout=400,
         check=False,
     )
-    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, f"{shown}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 

@@ -33,7 +33,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
 def test_a_call_that_waited_for_close_is_refused_and_starts_nothing(
     cluster: MockCluster, name: str, protocol: str
 ) -> None:
-    """`subscribe` joined the group: nothing ended this member, which kept partitions that nobody read."""
+    """`subscribe` joined the group: nothing ended this member, and its partitions were not read."""
     bench = Bench(cluster, GroupConsumer, protocol)
     one, _ = bench.joined(**SHORT)
     gate = one._kafka_azimuth.gate

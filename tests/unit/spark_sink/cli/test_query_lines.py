@@ -35,7 +35,7 @@ def _shown(values: dict[str, list[str]], capsys: pytest.CaptureFixture[str]) -> 
 def test_a_row_too_wide_for_a_table_has_a_line_for_each_column(
     columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Twenty columns side by side in 80 had two letters each, and nobody could read a value."""
+    """Twenty columns side by side in 80 had two letters each, so no value could be read."""
     monkeypatch.setenv("COLUMNS", columns)
     values = {f"column_{number}": [f"value-{number}-of-{row}" for row in (1, 2)] for number in range(20)}
     lines = _shown(values, capsys)
