@@ -1,6 +1,7 @@
 """A program forks while its member is in a group: the child's calls are refused, and the parent's member continues."""
 
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -31,7 +32,7 @@ def classic(mock: MockCluster, **callbacks: Any) -> GroupMember:
     """A member in the classic protocol."""
     config = {
         "bootstrap_servers": mock.bootstrap_servers.split(","),
-        "group_id": f"forks-{id(callbacks)}",
+        "group_id": f"forks-{uuid.uuid4()}",
         "api_version": (2, 0),
         "heartbeat_interval_ms": 100,
         "session_timeout_ms": 6000,
@@ -43,7 +44,7 @@ def broker_assigned(mock: MockCluster, **callbacks: Any) -> BrokerAssignedMember
     """A member with group.protocol=consumer."""
     config = {
         "bootstrap.servers": mock.bootstrap_servers,
-        "group.id": f"forks-{id(callbacks)}",
+        "group.id": f"forks-{uuid.uuid4()}",
         "group.protocol": "consumer",
         "log_level": 0,
     }

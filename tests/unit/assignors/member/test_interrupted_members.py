@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,7 +28,7 @@ def member_of(mock: MockCluster, **more: Any) -> GroupMember:
     """A member of a group of its own."""
     config = {
         "bootstrap_servers": mock.bootstrap_servers.split(","),
-        "group_id": f"interrupted-{id(more)}",
+        "group_id": f"interrupted-{uuid.uuid4()}",
         "api_version": (2, 0),
         "heartbeat_interval_ms": 100,
         "session_timeout_ms": 6000,
