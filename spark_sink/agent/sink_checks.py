@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -30,7 +31,7 @@ from spark_sink.kafka.group_lag import admin
 from spark_sink.lake.iceberg.partition_terms import check_terms
 from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.parquet_landing import check_partition_columns
-from spark_sink.lake.table_addresses import PLACEHOLDER, folder_of_spark, local_path
+from spark_sink.lake.table_addresses import PLACEHOLDER, folder_of_spark, local_path, with_name
 from spark_sink.lake.table_contract import KEYS
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_decoders import make_value_decoder
@@ -136,6 +137,11 @@ def _tables(settings: AgentSettings, options: SourceOptions, *, patient: bool) -
     raw = schema_without(arrow_schema(headers=options.headers), options.left_out)
     columns = pa.schema(list(KEYS.items())) if settings.decodes else raw
     sink = SinkOptions.parse(settings.sink_options())
+    read = selects(options.topics, options.pattern)
+
+    def goes_to(address: str, topic: str) -> bool:
+        return read(topic) and sink.routes.table(topic) == with_name(address, PLACEHOLDER, topic)
+
     return "; ".join(
         check_table(
             one,
@@ -143,7 +149,7 @@ def _tables(settings: AgentSettings, options: SourceOptions, *, patient: bool) -
             settings.table_storage,
             columns,
             merge_schema=sink.table.merge_schema,
-            selected=selects(options.topics, options.pattern),
+            selected=partial(goes_to, one),
             patient=patient,
         )
         for one in sink.routes.addresses()

@@ -5,6 +5,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,8 @@ from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions_in_delta_log import existing
 from spark_sink.lake.schema_fit import fit_schema, refuse_new, refuse_unenforced
 from spark_sink.lake.table_addresses import PLACEHOLDER, Storage, is_iceberg, local_path, looks_iceberg, table_uri
-from spark_sink.lake.table_formats import open_table
+from spark_sink.lake.table_contract import Snapshot
+from spark_sink.lake.table_formats import LakeTable, open_table
 from spark_sink.lake.table_storage import filesystem
 
 _PROBE: Final = "_azimuth_check"  # readers of Delta tables ignore names that begin with an underscore
@@ -50,22 +52,25 @@ def check_table(  # noqa: PLR0913 -- what a table is
         storage: options of the object store.
         columns: the columns of the rows, as far as they are known.
         merge_schema: the first commit adds columns that a table lacks.
-        selected: whether a topic is read; beside a Delta table of `{topic}`, others may have theirs in the same folder.
+        selected: whether a topic goes to this address; beside a Delta table of `{topic}`, others may have theirs in the
+            same folder.
         patient: ask a catalog that cannot answer for the moment again, as at the start of an agent.
 
     Raises:
         OptionError: the address is invalid, or the options describe no catalog.
-        TableError: a table cannot be read or written, or is not a table of this project.
+        TableError: a table cannot be read or written, is not a table of this project, or has such topics of another
+            group.
         SchemaError: the columns do not fit.
     """
+    rows = _Rows(group, storage, normal_schema(columns), merge_schema, selected)
     if is_iceberg(address):
         with contextlib.nullcontext() if patient else asked_once():
-            return _check_iceberg(address, group, storage, normal_schema(columns), merge_schema=merge_schema)
+            return _check_iceberg(address, storage, rows)
     # The bad rows of a table have columns of their own, and their table's name looks like that of one more topic.
     found = [
-        uri for uri, topic in existing(address, storage) if topic is None or (selected(topic) and base_of(uri) is None)
+        uri for uri, topic in existing(address, storage) if topic is None or (base_of(uri) is None and selected(topic))
     ]
-    there = [uri for uri in found[:_MOST] if _fits(uri, group, storage, columns, merge_schema=merge_schema)]
+    there = [uri for uri in found[:_MOST] if rows.fit_delta(uri)]
     check_writable(address, storage)
     if PLACEHOLDER in address:
         folders = "; new ones are Delta tables in folders of such names, not in an Iceberg catalog"
@@ -75,31 +80,54 @@ def check_table(  # noqa: PLR0913 -- what a table is
     return _state(address, there=bool(there))
 
 
-def _check_iceberg(address: str, group: str, storage: Storage, columns: pa.Schema, *, merge_schema: bool) -> str:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows that go to a table; see `check_table`."""
+
+    group: str
+    storage: Storage
+    columns: pa.Schema
+    merge_schema: bool
+    selected: Callable[[str], bool]
+
+    def fit_delta(self, uri: str) -> bool:
+        """Return whether the table exists; raise an error if the rows do not fit it."""
+        table = DeltaLakeTable(uri, self.group, self.storage)
+        try:
+            snapshot = table.refresh()
+        except SchemaError as error:
+            why = str(error.__cause__ or error).partition(":")[0]
+            raise TableError(f"{uri}: is a table of another writer: {why}; give the records their own table") from error
+        if snapshot is None:
+            return False
+        self._refuse(uri, table, snapshot)
+        refuse_unenforced(uri, DeltaTable(uri, storage_options=dict(self.storage) or None))
+        return True
+
+    def fit_iceberg(self, address: str) -> bool:
+        """Return the same of an Iceberg table."""
+        table = open_table(address, self.group, self.storage)
+        snapshot = table.refresh()
+        if snapshot is not None:
+            self._refuse(address, table, snapshot)
+        return snapshot is not None
+
+    def _refuse(self, address: str, table: LakeTable, snapshot: Snapshot) -> None:
+        new = fit_schema(address, snapshot.schema, self.columns)
+        if not self.merge_schema:
+            refuse_new(address, snapshot.schema, new, ", or give the records their own table")
+        table.refuse_other_groups(lambda key: key not in snapshot.positions and self.selected(key.topic))
+
+
+def _check_iceberg(address: str, storage: Storage, rows: _Rows) -> str:
     if (folder := local_warehouse(storage)) is not None:
         check_writable(str(folder), {})
     if PLACEHOLDER in address:
         found = [one for one, _ in existing(address, storage) if base_of(one) is None]
         for one in found[:_MOST]:
-            _fits_iceberg(one, group, storage, columns, merge_schema=merge_schema)
+            rows.fit_iceberg(one)
         return f"{address}: {len(found)} tables"
-    there = not is_absent(storage) and _fits_iceberg(address, group, storage, columns, merge_schema=merge_schema)
-    return _state(address, there=there)
-
-
-def _fits_iceberg(address: str, group: str, storage: Storage, columns: pa.Schema, *, merge_schema: bool) -> bool:
-    """Return whether the table exists; raise an error if the rows do not fit it."""
-    snapshot = open_table(address, group, storage).refresh()
-    if snapshot is None:
-        return False
-    _refuse_new(address, snapshot.schema, columns, merge_schema=merge_schema)
-    return True
-
-
-def _refuse_new(address: str, have: pa.Schema, want: pa.Schema, *, merge_schema: bool) -> None:
-    new = fit_schema(address, have, want)
-    if not merge_schema:
-        refuse_new(address, have, new, ", or give the records their own table")
+    return _state(address, there=not is_absent(storage) and rows.fit_iceberg(address))
 
 
 def _state(address: str, *, there: bool) -> str:
@@ -141,20 +169,6 @@ def _way(error: Exception) -> str:
 def _nearest_folder(folder: Path) -> Path:
     """Return the folder, or its nearest parent that exists."""
     return next(one for one in (folder, *folder.parents) if one.exists())
-
-
-def _fits(uri: str, group: str, storage: Storage, columns: pa.Schema, *, merge_schema: bool) -> bool:
-    """Return whether the table exists; raise an error if the rows do not fit it."""
-    try:
-        snapshot = DeltaLakeTable(uri, group, storage).refresh()
-    except SchemaError as error:
-        why = str(error.__cause__ or error).partition(":")[0]
-        raise TableError(f"{uri}: is a table of another writer: {why}; give the records their own table") from error
-    if snapshot is None:
-        return False
-    _refuse_new(uri, snapshot.schema, normal_schema(columns), merge_schema=merge_schema)
-    refuse_unenforced(uri, DeltaTable(uri, storage_options=dict(storage) or None))
-    return True
 
 
 def ops_checks(ops: OpsSettings | None) -> list[Check]:

@@ -17,6 +17,7 @@
 * `partition_folders`: the folders of a Delta table's partitions.
 * `foreign_parquet`: reads and rewrites Parquet files of other engines.
 * `adopted_files`: describes Parquet files that another writer made for the table.
+* `second_group`: refuses a second group in a table.
 * `restore_refusal`: refuses a table whose rows a RESTORE took back, until a rewind sets its positions.
 * `vacuumed_files`: refuses to commit files that VACUUM has removed.
 * `row_group_budget`: one budget of memory for the rows that a task's open files hold.

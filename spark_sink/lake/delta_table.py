@@ -7,7 +7,7 @@ version, so nothing is checked, and a late writer could commit.
 
 import contextlib
 import logging
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -41,6 +41,7 @@ from spark_sink.lake.positions_in_delta_log import (
 from spark_sink.lake.restore_refusal import refuse_restored
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, fitting, refuse_new, refuse_other_partitioning, refuse_unenforced
+from spark_sink.lake.second_group import refuse_second_group
 from spark_sink.lake.table_addresses import Storage, table_uri
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
@@ -200,7 +201,7 @@ class DeltaLakeTable:
         self._fit(handle, snapshot.schema, change.schema)
         refuse_other_partitioning(self._uri, handle.metadata().partition_columns, change.files)
         if change.beginnings:
-            self._refuse_other_groups(change.beginnings)
+            self.refuse_other_groups(change.beginnings.__contains__)
         refuse_gone(self._uri, {file.path: file.written_ms for file in change.files}, self._storage)
         transactions = [
             *(lasting(application(self._group, key), end) for key, end in change.positions.items()),
@@ -230,6 +231,19 @@ class DeltaLakeTable:
             ) from error
         except (DeltaError, OSError) as error:
             raise TableError(f"{self._uri}: the commit failed: {plain(error)}") from error
+
+    def refuse_other_groups(self, begins: Callable[[TopicPartition], bool]) -> None:
+        """Refuse to begin partitions that another group has written, up to the last `refresh`.
+
+        Args:
+            begins: whether this group begins to write a partition.
+
+        Raises:
+            TableError: another group has written such a partition.
+        """
+        found = self._log.transactions
+        by_group = {group: parse_positions(found, group) for group in groups(found)}
+        refuse_second_group(self._uri, self._group, by_group, begins)
 
     def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
         """Copy the rows at or above the floor of their partition.
@@ -299,18 +313,6 @@ class DeltaLakeTable:
             )
         if not self._restored:
             refuse_restored(self._uri, self._log, self._group)
-
-    def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
-        """Refuse a second group: it would write the records of the first group again."""
-        found = self._log.transactions
-        for group in groups(found):
-            for key, at in parse_positions(found, group).items():
-                if group != self._group and key in keys:
-                    raise TableError(
-                        f"{self._uri}: {key.topic}/{key.partition} was written here by group {group!r}, up to offset "
-                        f"{at}; group {self._group!r} would write its records again. Use that group, or another "
-                        "table"
-                    )
 
     def _exists(self) -> bool:
         # Called after the storage has refused, so this request may be refused, too.

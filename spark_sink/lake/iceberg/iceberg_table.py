@@ -6,7 +6,7 @@ none of the positions of this change, the change is committed on top of the new 
 
 import json
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ from spark_sink.lake.iceberg.table_creation import create_table
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_new
+from spark_sink.lake.second_group import refuse_second_group
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
@@ -177,7 +178,8 @@ class IcebergTable:
         for _ in range(_ATTEMPTS):
             if lost is not None and self._load() is None:
                 raise lost
-            self._refuse_other_groups(change.beginnings)  # on each look: another group may have begun in between
+            # On each look: another group may have begun in between.
+            self.refuse_other_groups(change.beginnings.__contains__)
             if self._group_state().conflicts(change, seen) or arrow_columns(table.schema()) != snapshot.schema:
                 raise ConflictError(f"{self.name}: another writer was faster")
             bad = () if change.quarantined is None else change.quarantined.files
@@ -190,6 +192,18 @@ class IcebergTable:
             else:
                 return
         raise lost or ConflictError(f"{self.name}: another writer was faster")
+
+    def refuse_other_groups(self, begins: Callable[[TopicPartition], bool]) -> None:
+        """Refuse to begin partitions that another group has written, up to the last `refresh`.
+
+        Args:
+            begins: whether this group begins to write a partition.
+
+        Raises:
+            TableError: another group has written such a partition.
+        """
+        by_group = {group: state.positions for group, state in self._state.groups.items()}
+        refuse_second_group(self.name, self._group, by_group, begins)
 
     def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
         """Copy the rows at or above the floor of their partition.
@@ -370,16 +384,6 @@ class IcebergTable:
                 f"{self.name}: the table is partitioned by {have or 'nothing'}, and partitionBy is {want}; leave "
                 "partitionBy out, or write to another table"
             )
-
-    def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
-        """Refuse a second group: it would write the records of the first group again."""
-        for group, state in self._state.groups.items():
-            for key, at in state.positions.items() if group != self._group else ():
-                if key in keys:
-                    raise TableError(
-                        f"{self.name}: {key.topic}/{key.partition} was written here by group {group!r}, up to offset "
-                        f"{at}; group {self._group!r} would write its records again. Use that group, or another table"
-                    )
 
 
 def _version(table: "Table") -> int:

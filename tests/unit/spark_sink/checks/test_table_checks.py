@@ -11,7 +11,10 @@ from deltalake import write_deltalake
 from spark_sink.checks import check_table, check_writable, selects
 from spark_sink.errors import TableError
 from spark_sink.formats.bad_values_quarantined import SCHEMA
-from spark_sink.lake.table_contract import KEYS
+from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.table_contract import KEYS, Change
+from spark_sink.lake.table_formats import open_table
+from spark_sink.ranges.batch_offset import TopicPartition
 
 COLUMNS = pa.schema([*KEYS.items(), ("id", pa.int64())])
 ORDERS = selects((), r"orders\..*")
@@ -35,6 +38,24 @@ def test_the_table_of_a_topic_that_is_read_must_fit(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path / "orders.a"), pa.table({"name": ["x"]}))
     with pytest.raises(TableError, match=r"orders\.a: is a table of another writer"):
         check_table(f"{tmp_path}/{{topic}}", "g", {}, COLUMNS, selected=ORDERS)
+
+
+@pytest.mark.parametrize("address", ["{root}/table", "{root}/{topic}", "iceberg://lake.raw.table"])
+def test_a_topic_that_another_group_has_written_is_a_fault(tmp_path: Path, address: str) -> None:
+    """The first commit would be refused, after a batch that was read for nothing; a topic of another name may begin."""
+    place, topic = address.replace("{root}", str(tmp_path)), "orders.a"
+    storage = {"catalog.warehouse": str(tmp_path)} if address.startswith("iceberg") else {}
+    table = open_table(place.replace("{topic}", topic), "first", storage)
+    rows = normal_schema(COLUMNS)
+    table.create(rows)
+    snapshot = table.refresh()
+    assert snapshot is not None
+    at = {TopicPartition(topic, 0): 5}
+    table.swap(snapshot, Change(files=(), positions=at, beginnings={**dict.fromkeys(at, 0)}, schema=rows, note={}))
+    with pytest.raises(TableError, match=r"orders\.a/0 was written here by group 'first', up to offset 5; group 'g'"):
+        check_table(place, "g", storage, COLUMNS, selected=ORDERS)
+    for group, read in (("first", ORDERS), ("g", selects(["other"], None))):
+        assert place in check_table(place, group, storage, COLUMNS, selected=read)
 
 
 def test_a_full_disk_is_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
