@@ -56,14 +56,16 @@ def up(
     began = time.monotonic()
     with console.status("starting the brokers (the first run downloads them)"):
         cluster = Cluster.up(_directory(directory), racks=racks, port=port, assignor_jar=jar)
-    console.print(f"{len(cluster.brokers)} brokers up in {time.monotonic() - began:.1f} s")
+    _say(f"{len(cluster.brokers)} brokers up in {time.monotonic() - began:.1f} s")
     typer.echo(cluster.bootstrap_servers)
 
 
 @group.command()
 def down(directory: Directory = None) -> None:
     """Stop every broker and remove its data."""
-    Cluster.open(_directory(directory)).down()
+    cluster = Cluster.open(_directory(directory))
+    cluster.down()
+    _say(f"{len(cluster.brokers)} brokers stopped, and their data removed: {_directory(directory)}")
 
 
 @group.command()
@@ -87,13 +89,22 @@ def status(
 def kill(broker: BrokerId, directory: Directory = None) -> None:
     """Kill a broker with SIGKILL."""
     Cluster.open(_directory(directory)).kill(broker)
+    where = f" --dir {directory}" if directory else ""
+    _say(f"broker {broker} killed; `azimuth cluster start {broker}{where}` starts it again")
 
 
 @group.command()
 def start(broker: BrokerId, directory: Directory = None) -> None:
     """Start a broker that was killed, on its old port and data."""
+    began = time.monotonic()
     with Console(stderr=True).status(f"starting broker {broker}"):
         Cluster.open(_directory(directory)).start(broker)
+    _say(f"broker {broker} up in {time.monotonic() - began:.1f} s")
+
+
+def _say(line: str) -> None:
+    """Tell what was done, where it does not mix with output that a script reads."""
+    typer.echo(line, err=True)
 
 
 def _directory(named: Path | None) -> Path:
