@@ -84,6 +84,7 @@ class DeltaLakeTable:
         self._id: object = None
         self._restored = restored
         self._checked = -1  # the change of the metadata up to which the table was checked
+        self._ruled: int | None = None  # the same for its rules; None for those of a handle that is new
         self._newest_version = -1
         self._rewound: int | None = None
         self._log = TransactionLog(self._uri, self._storage)
@@ -198,6 +199,7 @@ class DeltaLakeTable:
         if handle is None or handle.version() != snapshot.version:
             raise ConflictError(f"{self._uri}: version {snapshot.version} is not the one that was looked at last")
         refuse_overwriting_store(self._uri, self._storage)
+        self._refuse_rules(handle)
         self._fit(handle, snapshot.schema, change.schema)
         refuse_other_partitioning(self._uri, handle.metadata().partition_columns, change.files)
         if change.beginnings:
@@ -324,22 +326,27 @@ class DeltaLakeTable:
         if self._handle is not None and not self._log.moved():
             self._handle.update_incremental()
             return self._handle
-        self._handle = None
+        self._handle = self._ruled = None
         handle = DeltaTable(self._uri, storage_options=self._storage or None)
         self._refuse_other_table(handle)
         self._handle = handle
         return handle
 
     def _refuse_other_table(self, handle: DeltaTable) -> None:
-        """Refuse another table at this address, and rules that this writer cannot keep, even if they came later."""
+        """Refuse another table at this address."""
         found = handle.metadata().id
         if self._id not in {None, found}:
             raise TableError(
                 f"{self._uri}: the table was deleted and recreated while the query ran (id {self._id} became "
                 f"{found}); nothing was written to the new one. Start the query again with a new checkpoint"
             )
-        refuse_unenforced(self._uri, handle)
         self._id = found
+
+    def _refuse_rules(self, handle: DeltaTable) -> None:
+        """Refuse rules that this writer cannot keep, even if they came later; a reader need not keep them."""
+        if self._ruled != self._log.metadata_changed:
+            refuse_unenforced(self._uri, handle)
+            self._ruled = self._log.metadata_changed
 
     def _fit(self, handle: DeltaTable, have: pa.Schema, want: pa.Schema) -> None:
         new = fit_schema(self._uri, have, want)
