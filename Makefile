@@ -42,10 +42,10 @@ $(VENV)/.packages $(VENV43)/.packages:
 	@$(@D)/bin/pip install $$([ -t 1 ] || echo --quiet) --disable-pip-version-check --require-hashes -r $< || { rm -rf $(@D); echo "the packages could not be installed: is a package index reachable? run make again when it is" >&2; exit 2; }
 	@touch $@
 
-# Where there is a C compiler, this compiles the hot paths of consumer, producer and source; where there is none, it says so and goes on.
+# Where there is a C compiler, this compiles the hot paths of planner, consumer, producer and source; where there is none, it says so and goes on.
 $(READY): $(VENV)/.packages
 $(READY43): $(VENV43)/.packages
-$(READY) $(READY43): hatch_build.py assignors/consumer/quick_step_compiled.pyx producer/partitioning/deliveries_compiled.pyx \
+$(READY) $(READY43): hatch_build.py assignors/consumer/quick_step_compiled.pyx assignors/planner/plan_loops_compiled.pyx producer/partitioning/deliveries_compiled.pyx \
 		producer/partitioning/produce_compiled.pyx spark_sink/fetch/copy_compiled.pyx spark_sink/fetch/from_leaders/batch_decoder_compiled.pyx \
 		$(wildcard spark_sink/formats/json_compiled*.p[yx][xi])
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

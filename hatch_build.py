@@ -13,6 +13,7 @@ JAR = Path("build", "broker", "azimuth-broker.jar")
 """Where `make broker` puts the broker's assignors."""
 SOURCES = (
     Path("assignors", "consumer", "quick_step_compiled.pyx"),
+    Path("assignors", "planner", "plan_loops_compiled.pyx"),
     Path("producer", "partitioning", "deliveries_compiled.pyx"),
     Path("producer", "partitioning", "produce_compiled.pyx"),
     Path("spark_sink", "fetch", "copy_compiled.pyx"),

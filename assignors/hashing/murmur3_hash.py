@@ -72,7 +72,10 @@ def hash64s(names: list[str], seed: int = 0) -> U64:
     """Hash names, shape (N,)."""
     # One call without a Python integer per name takes half the time of calling `hash64` for each.
     digest, low_seed = mmh3.mmh3_x64_128_digest, seed & 0xFFFFFFFF
-    digests = b"".join([digest(name.encode("utf-8", "surrogateescape"), low_seed) for name in names])
+    try:
+        digests = b"".join([digest(name.encode(), low_seed) for name in names])
+    except UnicodeEncodeError:  # naming the error handler for each name takes as long as encoding it
+        digests = b"".join([digest(name.encode("utf-8", "surrogateescape"), low_seed) for name in names])
     return np.frombuffer(digests, dtype="<u8")[::2].astype(np.uint64)
 
 

@@ -14,6 +14,8 @@
 * `load_bounds`: the smallest and largest number of partitions of each member.
 * `kept_claims`: decides which partitions stay with their owner.
 * `place_unowned`: places partitions without an owner.
+* `plan_loops`: the loops that take most of a plan's time: `plan_loops_compiled` in C if there was a compiler at the
+  build, `plan_loops_interpreted` in numpy if not.
 * `balance`: different subscriptions, racks and large groups.
 * `capped`: topics that only a limited number of members may read.
 """

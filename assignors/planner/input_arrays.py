@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Final, TypeVar
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from assignors.errors import AssignorError, GroupError, TopicError
 from assignors.hashing.murmur3_hash import U64, hash64s
+from assignors.planner.plan_loops import claimed_places
 from assignors.planner.topics_and_members import Member, Topic
 
 I32 = NDArray[np.int32]
@@ -20,12 +20,9 @@ Bools = NDArray[np.bool_]
 NO_OWNER = -1
 SEVERAL_CLAIMANTS = -2
 _HEAVIEST = 1e9
-_MOST_PARTITIONS = 1 << 31
 MOST_PLANNED: Final = 10_000_000
 """Most partitions of a plan. A cluster has at most a few million; the time grows with them, about 10 s a million."""
 _Item = TypeVar("_Item")
-_NAME = itemgetter(0)
-_NUMBER = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +195,7 @@ def _listed(name: str, given: Iterable[_Item], kind: type[_Item], error: type[As
 def _claims(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> tuple[I32, I32]:
     """Return the owner by valid claims and the claimant of each partition, shapes (P,)."""
     total = int(first[-1])
-    at, member = _claimed_places(topics, members, first)
+    at, member = claimed_places({t.name: i for i, t in enumerate(topics)}, [m.owned for m in members], first)
     claimant = np.full(total, NO_OWNER, dtype=np.int32)
     latest = claimant.copy()
     latest[at] = member  # members ascend: the last of several claims remains
@@ -211,34 +208,6 @@ def _claims(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> t
         among = contested[at]
         _settle_contested(owner, at[among], member[among], np.array([max(m.generation, -1) for m in members]))
     return owner, claimant
-
-
-def _claimed_places(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> tuple[I64, I64]:
-    """Return the partition and the member of each claim on a partition that exists, members ascending."""
-    owned = [m.owned for m in members]
-    pairs = list(itertools.chain.from_iterable(owned))
-    if not pairs:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    try:
-        names, numbers = list(map(_NAME, pairs)), list(map(_NUMBER, pairs))
-    except (IndexError, TypeError, KeyError) as error:
-        raise GroupError(f"owned of a member: {error}; need pairs of a topic's name and a number") from error
-    number_of = {t.name: i for i, t in enumerate(topics)}
-    try:
-        topic = np.fromiter(map(number_of.__getitem__, names), dtype=np.int64, count=len(pairs))
-    except KeyError:  # claims on a topic that no member reads or that does not exist
-        number_of = dict.fromkeys(names, -1) | number_of
-        topic = np.fromiter(map(number_of.__getitem__, names), dtype=np.int64, count=len(pairs))
-    try:
-        partition = np.fromiter(numbers, dtype=np.int64, count=len(pairs))
-    except (OverflowError, TypeError, ValueError):  # beyond any number of a partition, or none at all, such as NaN
-        fits = [isinstance(n, int) and -1 < n < _MOST_PARTITIONS for n in numbers]
-        partition = np.array([n if fit else -1 for n, fit in zip(numbers, fits, strict=True)], dtype=np.int64)
-    member = np.repeat(np.arange(len(members)), list(map(len, owned)))
-    sizes = np.r_[np.diff(first), 0]  # the last one for topics that are not there
-    exists = (partition >= 0) & (partition < sizes[topic])
-    at = first[topic] + partition
-    return (at, member) if exists.all() else (at[exists], member[exists])
 
 
 def _settle_contested(owner: I32, at: I64, member: I64, generations: I64) -> None:

@@ -49,14 +49,15 @@ def release(problem: Problem, owner: I32, kept: I64, kind_of: I64, topic_of: I32
         The owner of each partition, NO_OWNER if it is free, shape (P,).
     """
     kinds = kept.shape[1]
-    bundle = np.where(owner >= 0, owner.astype(np.int64) * kinds + kind_of, -1)
-    over = np.bincount(bundle[bundle >= 0], minlength=kept.size) - kept.reshape(-1)
-    at = np.flatnonzero(bundle >= 0)
-    at = at[over[bundle[at]] > 0]
     out = owner.copy()
+    held = np.flatnonzero(owner >= 0)
+    bundles = owner[held].astype(np.int64) * kinds + kind_of[held]
+    over = np.bincount(bundles, minlength=kept.size) - kept.reshape(-1)
+    among = over[bundles] > 0
+    at = held[among]
     if not at.size:
         return out
-    holder, topic, bundle = owner[at], topic_of[at], bundle[at]
+    holder, topic, bundle = owner[at], topic_of[at], bundles[among]
     rank = mix64s(problem.hashes[holder] ^ mix64s(hashes[topic] + np.uint64(GOLDEN)))
     by_topic = np.lexsort((at, topic, holder))
     nth = np.empty(len(at), dtype=np.int64)

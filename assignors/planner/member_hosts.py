@@ -23,7 +23,10 @@ def node_of(identity: str) -> str:
 def node_numbers(identities: Sequence[str], node: Node = None) -> I32:
     """Number the nodes of the members by their identities, shape (M,)."""
     names = _cut_all(identities) if node is None else [_find(node, identity) for identity in identities]
-    numbers = dict(zip(dict.fromkeys(names), itertools.count(), strict=False))
+    distinct = dict.fromkeys(names)
+    if len(distinct) == len(names):
+        return np.arange(len(names), dtype=np.int32)
+    numbers = dict(zip(distinct, itertools.count(), strict=False))
     return np.fromiter(map(numbers.__getitem__, names), dtype=np.int32, count=len(names))
 
 
@@ -32,7 +35,8 @@ def _cut_all(identities: Sequence[str]) -> list[str]:
     lines = "\n".join(identities)
     if lines.count("\n") >= len(identities):  # an identity with a line break
         return [node_of(identity) for identity in identities]
-    return _TAIL.sub("", lines).split("\n") if identities else []
+    cut, times = _TAIL.subn("", lines)
+    return cut.split("\n") if times else list(identities)  # texts whose hashes are known already
 
 
 def _find(node: Callable[[str], str] | str, identity: str) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from assignors.hashing.murmur3_hash import GOLDEN, U64, hash64s, mix64s, order_keys, weighted_scores
 from assignors.planner.input_arrays import I64, Problem
 from assignors.planner.place_unowned import Scores
+from assignors.planner.plan_loops import mix_pairs
 
 Strategy = Literal["hrw", "shuffled"]
 STRATEGIES: Final = ("hrw", "shuffled")
@@ -23,7 +24,7 @@ def hrw_scores(problem: Problem, seed: int) -> Scores:
     equal = bool((problem.weights == problem.weights[0]).all())
 
     def scores(topics: I64) -> U64:
-        pairs = mix64s(problem.hashes ^ keys[topics][:, None])
+        pairs = mix_pairs(problem.hashes, keys[topics])
         return pairs if equal else order_keys(weighted_scores(pairs, problem.weights))
 
     return scores

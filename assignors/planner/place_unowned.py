@@ -8,8 +8,9 @@ import numpy as np
 from assignors.hashing.murmur3_hash import F64, U64
 from assignors.planner.input_arrays import I32, I64, Bools, Problem
 from assignors.planner.load_bounds import Band
+from assignors.planner.plan_loops import give_best
+from assignors.planner.plan_loops_interpreted import best
 
-_SORT_ALL = 2  # times the needed members: more members are partitioned before they are sorted
 _SCORES_AT_ONCE = 1 << 13  # 64 kB: the system maps larger arrays at each allocation, which costs more than their mixing
 Scores = Callable[[I64], U64]
 """Preference of every member for the topics of these numbers, shape (K, M); the highest is the first choice."""
@@ -72,7 +73,8 @@ class Placement:
                 if takers is None:
                     takers = self._place(score, count, self._held(topic))
                 if count == size:  # they lie side by side: a slice takes a third of the time
-                    owner[first[topic] : first[topic + 1]] = takers
+                    begin = int(free[start])
+                    owner[begin : begin + size] = takers
                 else:
                     owner[free[start : start + count]] = takers
 
@@ -112,18 +114,14 @@ class Placement:
         self.placed += 1
         return best
 
-    def _place_one_each(self, score: U64, count: int) -> I64 | None:
+    def _place_one_each(self, score: U64, count: int) -> I32 | I64 | None:
         """Give each of the best members below the running bound one partition; None if `_place` has to choose."""
-        takers = (self.load < self._bound(count)).nonzero()[0]
-        if len(takers) < count:
+        limit = self._bound(count)
+        low = None if self.even and self.limit <= self.lowest else self.band.low
+        given = give_best(score, self.load, limit, low, count, self.left - self.need)
+        if given is None:
             return None
-        takers = _best(takers, score, count)
-        needed = count
-        if not self.even or self.limit > self.lowest:
-            needed = int(np.count_nonzero(self.load[takers] < self.band.low[takers]))
-            if count - needed > self.left - self.need:
-                return None
-        self.load[takers] += 1
+        takers, needed = given
         self.need -= needed
         self.left -= count
         self.placed += count
@@ -138,7 +136,7 @@ class Placement:
             if self.several_nodes or len(takers) < more:
                 takers = self._in_order(score, have, more)[:more]
             else:
-                takers = _best(takers, score, more)
+                takers = best(takers, score, more)
             takers = self._give(takers)
             have[takers] += 1
             out[done : done + len(takers)] = takers
@@ -177,18 +175,3 @@ class Placement:
         self.left -= len(takers)
         self.placed += len(takers)
         return takers
-
-
-def _best(members: I64, score: U64, count: int) -> I64:
-    """Return the members with the highest scores, best first; not all are sorted if only some are needed."""
-    high = score[members]
-    if len(members) > _SORT_ALL * count:
-        ascending = high.copy()
-        ascending.partition(len(high) - count)
-        some = (high >= ascending[-count]).nonzero()[0]
-        members, high = members[some], high[some]
-    order = high.argsort()[::-1]
-    ordered = high[order]
-    if np.count_nonzero(ordered[1:] == ordered[:-1]):  # seldom: a stable sort each time would take twice as long
-        order = (~high).argsort(kind="stable")
-    return members[order[:count]]
