@@ -54,7 +54,13 @@ def test_two_workers_have_even_shares_of_each_topic_also_after_a_kill(
     with FleetProcesses(tmp_path, config(name, tmp_path, cluster) + TWO_WORKERS) as fleet:
         fleet.start("a", "b", "c")
         with Feed({cluster.bootstrap_servers: list(topics)}, 0.05) as feed:
-            wait_until(lambda: complete(fleet, "abc", topics), 90, "read", lambda: str(sizes(fleet, "abc", topics)))
+            # Before the third has joined, the two others are complete as well.
+            wait_until(
+                lambda: all(fleet.status(agent).get("topics") for agent in "abc") and complete(fleet, "abc", topics),
+                90,
+                "read",
+                lambda: str(sizes(fleet, "abc", topics)),
+            )
             before = sizes(fleet, "abc", topics)
             fleet.kill("b")
             took_s = wait_until(lambda: complete(fleet, "ac", topics), 60, "taken over", lambda: fleet.log("a")[-999:])
