@@ -175,10 +175,11 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                     if len(found) == num_messages:
                         return found
                     break
-                now, begun = time.monotonic(), found
-                for found in map(parts.quick, (timeout,), (now,), (begun,)):  # as in `poll`
-                    if len(found) == num_messages:
-                        return found
+                else:
+                    now = time.monotonic()
+                    for found in map(parts.quick, (timeout,), (now,)):  # as in `poll`
+                        if len(found) == num_messages:
+                            return found
             parts.check_count(num_messages)
             if not ahead.interrupted and not found:
                 found.extend(itertools.islice(ahead.records, num_messages))  # one call, as in Fetching.take

@@ -209,12 +209,12 @@ cdef class QuickStep:
         self.most_pause_s, self.wait_s = most_pause_s, wait_s
         self.least = least
 
-    def arm(self, size, double delivered_at, double commit_at):
+    def arm(self, size, double now, double commit_at):
         """Take the next steps of calls of `consume(size)`, until it is time to commit; called within a step.
 
         Args:
             size: the number of records of a call.
-            delivered_at: when RecordSteps found records last.
+            now: the current time.
             commit_at: the time of the next automatic commit.
         """
         fetching = self.fetching
@@ -235,7 +235,7 @@ cdef class QuickStep:
         self.size = size
         self.count = max(1, (max(self.least, <Py_ssize_t>fetching.fewest_ahead) + self.size - 1) // self.size)
         self.ahead.batch_size = size
-        self.delivered_at = max(self.delivered_at, delivered_at)
+        self.delivered_at = now
         self.commit_at = commit_at
         self.thread = PyThread_get_thread_ident()
         if not self.readiness.waiting and self.places.count:
@@ -256,52 +256,45 @@ cdef class QuickStep:
         self.places = places
         return 0
 
-    def take(self, double timeout, now, list begun not None):
-        """Return records for one call of `consume` of the size it is armed for; too few for a step of RecordSteps.
+    def take(self, double timeout, now):
+        """Return records for one call of `consume` of the size it is armed for; empty for a step of RecordSteps.
 
         Args:
             timeout: of the call, in seconds; negative for no limit.
             now: the current time, in seconds of `time.monotonic`.
-            begun: the records that the call has, fewer than that size; if there are any, they are the beginning of the
-                returned list, which is this one.
         """
         cdef double at = now
         cdef list found
         if self.readiness.state != ARMED or at >= self.commit_at or at - self.delivered_at > self.most_pause_s:
-            return begun
+            return []
         if self.thread != PyThread_get_thread_ident() or of_task() or not self.acquire(False):
-            return begun
+            return []
         self.readiness.state = WITHIN
         try:
             self.ahead.polled_at = now
-            found = self.fetch(timeout, self.size - PyList_GET_SIZE(begun))
+            found = self.fetch(timeout)
             if found:
                 self.delivered_at = at
                 if self.readiness.state == WITHIN:
                     self.readiness.state = ARMED
-            if not PyList_GET_SIZE(begun):
-                return found
-            begun += found  # the call has this list already, so a signal loses none
-            return begun
+            return found
         finally:
             if self.readiness.state == WITHIN:
                 self.readiness.state = IDLE
             self.release()
 
-    cdef list fetch(self, double wait_s, Py_ssize_t most):
-        """Return up to `most` records, for the end of a list; for a whole one the first records, and hold the others."""
+    cdef list fetch(self, double wait_s):
+        """Return the first records, and hold the others."""
         cdef list fetched = []
-        cdef bint several = self.count > 1 and most == self.size
         if handle_of(self.client) is not self.handle or self.handle is NULL or position(self.handle, self.places):
             return []
         if not 0 <= wait_s < self.wait_s:
             wait_s = self.wait_s
         try:
-            if several:
+            if self.count == 1:
+                fetched = self.client.consume(self.size, wait_s)
+            else:
                 fetched = self.client.consume(self.size * self.count, NO_WAIT)
-            # One that finds nothing has changed no position.
-            if not PyList_GET_SIZE(fetched) and not PyList_GET_SIZE(self.came):
-                fetched = self.client.consume(most, wait_s)
             if PyList_GET_SIZE(self.came):
                 self.ahead.interrupted = True  # until RecordSteps raises an error of a callback
             if not fetched:
@@ -309,7 +302,7 @@ cdef class QuickStep:
             due = self.ahead.interrupted
             if due or self.readiness.state != WITHIN or fetched[PyList_GET_SIZE(fetched) - 1].error() is not None:
                 fetched = self.fetching.deliverable(fetched, self.owned)
-            if several:
+            if self.count > 1:
                 self.ahead.batches = self.parts = Parts(fetched, self.size)
                 fetched = self.parts.cut()
             if due:  # after the records are held: a callback may seek

@@ -129,70 +129,32 @@ class RecordSteps:
             self._callbacks.refuse("consume()")
             if had and self._membership.closed:  # close() in another thread committed these as delivered
                 return had, True
-            at_once: int | None = None
+            now = time.monotonic()
             # Rebalances are handled only before records are taken: a record is delivered before its revocation.
             if not had:
-                now = time.monotonic()
                 self._serve_if_due(now)
-                at_once = self._take_at_once(add, most, now, until)
-                if at_once == most and self._gate.readiness.state:
-                    return most, True  # the next step is armed already
-            had += at_once or self._take(add, had, most, until, given_up, ahead=at_once is None and not had)
+            self._read_ahead(now, most, had)
+            found = self._ahead.next_batch() if not had and self._ahead.batch_size == most else []
+            if found or (
+                found := self._fetching.take(most - had, self._waits_s(now, until, given_up), self._membership.owned)
+            ):
+                add(found)
+                self._delivered_at = now
+            had += len(found)
             if not had:
                 self._fetching.callbacks.raise_caught()
             other_work = bool(had) and (self._membership.changes or self._fetching.callbacks.call())
             if had >= most and not other_work:
-                self.quick.arm(most, self._delivered_at, self._commit_at)
+                self.quick.arm(most, now, self._commit_at)
             return had, had >= most or other_work or time.monotonic() >= until
 
-    def _take_at_once(self, add: Callable[[list[Message]], object], most: int, now: float, until: float) -> int | None:
-        """Add the records of a step in C, and return their number; None if the rest of this step cannot be one.
-
-        After a wait all code has left the processor's cache, and a step in C needs less of it.
-        """
-        if self._ahead.left() or self._membership.changes or self._idle(now):
-            return None
-        self.quick.arm(most, self._delivered_at, self._commit_at)
-        if not self._gate.readiness.state:
-            return None
-        for found in map(self.quick.take, (max(0.0, until - now),), (now,), ([],)):  # as in GroupConsumer.poll
-            if found:
-                add(found)
-                return len(found)
-        return 0
-
-    def _take(  # noqa: PLR0913 -- the arguments of `consume`
-        self,
-        add: Callable[[list[Message]], object],
-        had: int,
-        most: int,
-        until: float,
-        given_up: Callable[[], bool],
-        *,
-        ahead: bool,
-    ) -> int:
-        """Add the records that are missing, and return their number; `ahead` says whether to read others ahead first.
-
-        A call that has some takes the missing ones only: with others ahead the next call would end within a list, too.
-        """
-        now = time.monotonic()
-        if ahead:
-            self._read_ahead(now, most)
-        found = self._ahead.next_batch() if not had and self._ahead.batch_size == most else []
-        if found or (
-            found := self._fetching.take(most - had, self._waits_s(now, until, given_up), self._membership.owned)
-        ):
-            add(found)
-            self._delivered_at = now
-        return len(found)
-
-    def _read_ahead(self, now: float, most: int = 0) -> None:
+    def _read_ahead(self, now: float, most: int = 0, had: int = 0) -> None:
         """Fetch many available records at once, for this call and later ones that need the same number."""
         fewest = self._fetching.fewest_ahead
         ahead, count = max(_READ_AHEAD, fewest), 0
-        if most >= _LEAST_BATCH:
+        if most >= _LEAST_BATCH and not had:
             count = max(_READ_AHEAD_BATCHES, 2 * most if most <= _READ_AHEAD_BATCHES else 0, fewest) // most
-        if (count < 2 and most >= ahead) or self._idle(now) or self._ahead.left():  # noqa: PLR2004 -- a batch is at most what the call itself fetches
+        if (count < 2 and most - had >= ahead) or self._idle(now) or self._ahead.left():  # noqa: PLR2004 -- a batch is at most what the call itself fetches
             return
         if count > 1:
             self._fetching.read_batches(most, count, self._membership.owned)
@@ -206,9 +168,8 @@ class RecordSteps:
         """
         if now < self._commit_at < until:
             until = self._commit_at
-        # The step may have cleared the interruption of a task that gives up; in C it may have ended for a callback.
-        due = self._membership.changes or self._fetching.callbacks.came or given_up()
-        yield 0.0 if due else self._step_s(now, until)
+        # A task that gives up a call interrupts it, and this step may have cleared the interruption already.
+        yield 0.0 if self._membership.changes or given_up() else self._step_s(now, until)
         if given_up():
             return
         while (now := time.monotonic()) < until and not (self._ahead.interrupted or self._gate.waited_for):

@@ -103,37 +103,6 @@ def test_most_calls_need_no_other_step(mock: MockCluster, monkeypatch: pytest.Mo
         assert len(others) <= 3
 
 
-def test_a_call_that_begins_with_a_short_list_takes_the_missing_records_only(
-    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, way: ModuleType
-) -> None:
-    """With others ahead each later list would be short, too, and each of those calls needs a step in Python."""
-    monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)
-    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1)
-    others: list[int] = []
-    step = record_steps.RecordSteps.consume
-
-    def counted(*args: object) -> tuple[int, bool]:
-        others.append(1)
-        return step(*args)  # type: ignore[arg-type]  # passed along
-
-    monkeypatch.setattr(record_steps.RecordSteps, "consume", counted)
-    steps: list[int] = []
-    with consumer(mock) as one:
-        one.subscribe(["t"])
-        assert len(one.consume(15, 20)) == 15  # the first call joins the group
-        wait_until_fetched(one)
-        ahead = one._kafka_azimuth.ahead
-        for _ in range(3):
-            first = one.consume(15, 5)
-            ahead.hold_batches([first[:10]], 15)
-            others.clear()
-            found = one.consume(15, 5)
-            assert (found[:10], len(found)) == (first[:10], 15)
-            assert not ahead.left()
-            steps.append(len(others))
-    assert min(steps) == (0 if way.TAKES_RECORDS else 1)
-
-
 def wait_until_fetched(one: GroupConsumer) -> None:
     """Go back to the beginning, and wait for all records."""
     read(one, ALL - 15)
