@@ -24,7 +24,15 @@ from spark_sink.lake.ops_log.ops_table import OpsTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions_in_delta_log import existing
 from spark_sink.lake.schema_fit import fit_schema, refuse_new, refuse_unenforced
-from spark_sink.lake.table_addresses import PLACEHOLDER, Storage, is_iceberg, local_path, looks_iceberg, table_uri
+from spark_sink.lake.table_addresses import (
+    PLACEHOLDER,
+    Storage,
+    is_iceberg,
+    local_path,
+    looks_iceberg,
+    table_uri,
+    with_name,
+)
 from spark_sink.lake.table_contract import Snapshot
 from spark_sink.lake.table_formats import LakeTable, open_table
 from spark_sink.lake.table_storage import filesystem
@@ -52,8 +60,8 @@ def check_table(  # noqa: PLR0913 -- what a table is
         storage: options of the object store.
         columns: the columns of the rows, as far as they are known.
         merge_schema: the first commit adds columns that a table lacks.
-        selected: whether a topic goes to this address; beside a Delta table of `{topic}`, others may have theirs in the
-            same folder.
+        selected: whether a topic goes to this address; beside the tables of `{topic}` there may be others, also of
+            other groups.
         patient: ask a catalog that cannot answer for the moment again, as at the start of an agent.
 
     Raises:
@@ -62,7 +70,7 @@ def check_table(  # noqa: PLR0913 -- what a table is
             group.
         SchemaError: the columns do not fit.
     """
-    rows = _Rows(group, storage, normal_schema(columns), merge_schema, selected)
+    rows = _Rows(group, storage, normal_schema(columns), merge_schema, address, selected)
     if is_iceberg(address):
         with contextlib.nullcontext() if patient else asked_once():
             return _check_iceberg(address, storage, rows)
@@ -82,12 +90,13 @@ def check_table(  # noqa: PLR0913 -- what a table is
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows that go to a table; see `check_table`."""
+    """The rows that go to the tables of an address; see `check_table`."""
 
     group: str
     storage: Storage
     columns: pa.Schema
     merge_schema: bool
+    address: str
     selected: Callable[[str], bool]
 
     def fit_delta(self, uri: str) -> bool:
@@ -112,11 +121,18 @@ class _Rows:
             self._refuse(address, table, snapshot)
         return snapshot is not None
 
-    def _refuse(self, address: str, table: LakeTable, snapshot: Snapshot) -> None:
-        new = fit_schema(address, snapshot.schema, self.columns)
+    def _refuse(self, uri: str, table: LakeTable, snapshot: Snapshot) -> None:
+        new = fit_schema(uri, snapshot.schema, self.columns)
         if not self.merge_schema:
-            refuse_new(address, snapshot.schema, new, ", or give the records their own table")
-        table.refuse_other_groups(lambda key: key not in snapshot.positions and self.selected(key.topic))
+            refuse_new(uri, snapshot.schema, new, ", or give the records their own table")
+        table.refuse_other_groups(lambda key: key not in snapshot.positions and self._goes_to(uri, key.topic))
+
+    def _goes_to(self, uri: str, topic: str) -> bool:
+        """Return whether a topic goes to this table, and not to another one of `{topic}`."""
+        if PLACEHOLDER not in self.address:
+            return self.selected(topic)
+        address = self.address if is_iceberg(self.address) else table_uri(self.address)
+        return uri == with_name(address, PLACEHOLDER, topic) and self.selected(topic)
 
 
 def _check_iceberg(address: str, storage: Storage, rows: _Rows) -> str:

@@ -12,6 +12,7 @@ from spark_sink.checks import check_table, check_writable, selects
 from spark_sink.errors import TableError
 from spark_sink.formats.bad_values_quarantined import SCHEMA
 from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.table_addresses import with_name
 from spark_sink.lake.table_contract import KEYS, Change
 from spark_sink.lake.table_formats import open_table
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -44,18 +45,38 @@ def test_the_table_of_a_topic_that_is_read_must_fit(tmp_path: Path) -> None:
 def test_a_topic_that_another_group_has_written_is_a_fault(tmp_path: Path, address: str) -> None:
     """The first commit would be refused, after a batch that was read for nothing; a topic of another name may begin."""
     place, topic = address.replace("{root}", str(tmp_path)), "orders.a"
-    storage = {"catalog.warehouse": str(tmp_path)} if address.startswith("iceberg") else {}
-    table = open_table(place.replace("{topic}", topic), "first", storage)
+    storage = _storage(address, tmp_path)
+    _written_by_first(place.replace("{topic}", topic), topic, storage)
+    with pytest.raises(TableError, match=r"orders\.a/0 was written here by group 'first', up to offset 5; group 'g'"):
+        check_table(place, "g", storage, COLUMNS, selected=ORDERS)
+    for group, read in (("first", ORDERS), ("g", selects(["other"], None))):
+        assert place in check_table(place, group, storage, COLUMNS, selected=read)
+
+
+@pytest.mark.parametrize("address", ["{root}/{topic}", "iceberg://lake.raw.{topic}"])
+def test_a_table_beside_those_of_topics_may_have_topics_of_another_group(tmp_path: Path, address: str) -> None:
+    """A table for several topics may have a name that fits the address, but these topics have their own tables here."""
+    place, storage = address.replace("{root}", str(tmp_path)), _storage(address, tmp_path)
+    _written_by_first(place.replace("{topic}", "orders.all" if "root" in address else "all"), "orders.a", storage)
+    assert "1 tables" in check_table(place, "g", storage, COLUMNS, selected=ORDERS)
+    _written_by_first(with_name(place, "{topic}", "orders.b"), "orders.b", storage)
+    with pytest.raises(TableError, match=r"orders\.b/0 was written here by group 'first'"):
+        check_table(place, "g", storage, COLUMNS, selected=ORDERS)
+
+
+def _storage(address: str, folder: Path) -> dict[str, str]:
+    return {"catalog.warehouse": str(folder)} if address.startswith("iceberg") else {}
+
+
+def _written_by_first(address: str, topic: str, storage: dict[str, str]) -> None:
+    """Create a table in which the group `first` has written a topic."""
+    table = open_table(address, "first", storage)
     rows = normal_schema(COLUMNS)
     table.create(rows)
     snapshot = table.refresh()
     assert snapshot is not None
     at = {TopicPartition(topic, 0): 5}
     table.swap(snapshot, Change(files=(), positions=at, beginnings={**dict.fromkeys(at, 0)}, schema=rows, note={}))
-    with pytest.raises(TableError, match=r"orders\.a/0 was written here by group 'first', up to offset 5; group 'g'"):
-        check_table(place, "g", storage, COLUMNS, selected=ORDERS)
-    for group, read in (("first", ORDERS), ("g", selects(["other"], None))):
-        assert place in check_table(place, group, storage, COLUMNS, selected=read)
 
 
 def test_a_full_disk_is_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
