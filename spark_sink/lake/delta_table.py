@@ -192,7 +192,7 @@ class DeltaLakeTable:
 
         Raises:
             ConflictError: another writer was faster; nothing was changed.
-            SchemaError: the columns do not fit.
+            SchemaError: the columns do not fit, or the table has a rule that data files cannot keep.
             TableError: the storage refused; the commit may or may not have succeeded.
         """
         handle = self._handle

@@ -7,7 +7,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 
-from spark_sink.errors import SchemaError, TableError
+from spark_sink.errors import SchemaError
 from spark_sink.lake.struct_fields import first_new, lacking_fields
 from spark_sink.lake.table_contract import KEYS, DataFile
 
@@ -87,24 +87,24 @@ def refuse_unenforced(uri: str, handle: DeltaTable) -> None:
     """Refuse a table with rules that only an engine can enforce, row by row.
 
     Raises:
-        TableError: there is such a rule.
+        SchemaError: there is such a rule.
     """
     for column in handle.schema().fields:
         if (path := next(_required(column.name, column.type), None)) is not None:
-            raise TableError(
+            raise SchemaError(
                 f"{uri}: field {path!r} has the rule NOT NULL, which a writer of data files cannot keep; drop it, or "
                 "write to another table"
             )
         rules = ["NOT NULL"] if not column.nullable and column.name not in KEYS else []
         rules += [name for name in column.metadata if name.startswith(_UNENFORCED_OF_COLUMNS)]
         if rules:
-            raise TableError(
+            raise SchemaError(
                 f"{uri}: column {column.name!r} has the rule {rules[0]}, which a writer of data files cannot keep; "
                 "drop it, or write to another table"
             )
     for name, value in handle.metadata().configuration.items():
         if name.startswith(_UNENFORCED) and value != "none":
-            raise TableError(
+            raise SchemaError(
                 f"{uri}: the table has the property {name}={value}, which a writer of data files cannot keep; "
                 "drop it, or write to another table"
             )

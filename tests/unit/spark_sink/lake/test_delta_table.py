@@ -159,6 +159,11 @@ def test_a_table_with_rules_that_files_cannot_keep_is_refused(tmp_path: Path) ->
         for _ in range(2):
             with pytest.raises(TableError, match=r"delta.constraints.positive"):
                 one.swap(seen, change_of({A: 5}, _land(tmp_path, A, range(3, 5))))
+    pauses: list[float] = []
+    batch = Batch(offset=Offset.of([Range("a", 0, 3, 5)]), files=[_land(tmp_path, A, range(3, 5))], schema=SCHEMA)
+    with pytest.raises(TableError, match=r"delta.constraints.positive"):
+        commit(table, batch, sleep=pauses.append)
+    assert not pauses  # no retry removes a rule
 
 
 def test_a_full_disk_at_the_commit_is_no_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
