@@ -45,7 +45,7 @@ from spark_sink.lake.second_group import refuse_second_group
 from spark_sink.lake.table_addresses import Storage, table_uri
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.table_storage import filesystem, soon_refused
+from spark_sink.lake.table_storage import filesystem, repeated_if_cut, soon_refused
 from spark_sink.lake.unwritten_quarantine import named_quarantine
 from spark_sink.lake.vacuumed_files import refuse_gone
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -109,7 +109,7 @@ class DeltaLakeTable:
             SchemaError: it lacks the columns that identify a record.
         """
         try:
-            handle = self._newest()
+            handle = repeated_if_cut(self._newest)
         except TableNotFoundError:
             if self._id is not None:
                 raise TableError(

@@ -1,8 +1,9 @@
 """The storage of a table: one file system, rooted at the table, for local folders and object stores."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as pa_fs
@@ -22,9 +23,11 @@ from spark_sink.lake.table_addresses import (
 if TYPE_CHECKING:
     from deltalake._internal import ObjectOutputStream
 
+_Answer = TypeVar("_Answer")
 _RETRY = "retry_timeout"
 _RETRY_S = 30
-_CUT, _CUT_LISTINGS = "list response body", 2
+_CUT = "list response body", "reading a body"  # in the errors of delta-rs
+_CUT_ANSWERS = 2
 _NO_SCHEME = "no object store has this scheme; an address begins with s3://, gs:// or abfss://, a folder with / or ./"
 
 
@@ -119,6 +122,21 @@ def folders_in(files: pa_fs.FileSystem, path: str = "") -> list[str]:
     return sorted(one.base_name for one in found if one.type == pa_fs.FileType.Directory)
 
 
+def repeated_if_cut(ask: Callable[[], _Answer]) -> _Answer:
+    """Ask, and ask again if an answer was cut: delta-rs repeats a request only until an answer begins.
+
+    Args:
+        ask: only reads.
+    """
+    for _ in range(_CUT_ANSWERS):
+        try:
+            return ask()
+        except (OSError, DeltaError) as error:
+            if not any(words in str(error) for words in _CUT):
+                raise
+    return ask()
+
+
 @contextmanager
 def listing(uri: str) -> Iterator[None]:
     """Convert errors of a listing into one sentence with the address.
@@ -136,17 +154,14 @@ def listing(uri: str) -> Iterator[None]:
 class _ObjectStore(DeltaStorageHandler):
     """delta-rs' store for Arrow, with output that accepts Arrow's buffers; delta-rs accepts only bytes.
 
-    A listing whose answer was cut is requested again: delta-rs repeats a request only until an answer begins.
+    A listing whose answer was cut is requested again; delta-rs lists also to get the size of a single file.
     """
 
     def get_file_info_selector(self, selector: pa_fs.FileSelector) -> list[pa_fs.FileInfo]:
-        for _ in range(_CUT_LISTINGS):
-            try:
-                return super().get_file_info_selector(selector)
-            except OSError as error:
-                if _CUT not in str(error):
-                    raise
-        return super().get_file_info_selector(selector)
+        return repeated_if_cut(partial(super().get_file_info_selector, selector))
+
+    def get_file_info(self, paths: list[str]) -> list[pa_fs.FileInfo]:
+        return repeated_if_cut(partial(super().get_file_info, paths))
 
     def open_output_stream(self, path: str, metadata: dict[str, str] | None = None) -> pa.PythonFile:
         return pa.PythonFile(_Output(self._handler.open_output_stream(path, metadata)))

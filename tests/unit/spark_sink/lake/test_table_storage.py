@@ -13,6 +13,7 @@ import pytest
 
 from spark_sink.errors import TableError
 from spark_sink.lake import table_storage
+from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import filesystem, is_delta_table, soon_refused
 
@@ -55,28 +56,38 @@ def test_a_time_for_retries_that_a_user_sets_stays(name: str) -> None:
 
 
 @contextlib.contextmanager
-def _cutting(answers: int) -> Iterator[pa_fs.FileSystem]:
-    """A store that cuts so many answers."""
+def _cutting(answers: int) -> Iterator[dict[str, str]]:
+    """Options of a store that cuts so many answers."""
     program = [sys.executable, str(Path(__file__).with_name("cutting_store.py")), str(answers)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         place = {"aws_endpoint_url": f"http://127.0.0.1:{server.stdout.readline().strip()}", "aws_region": "us-east-1"}
         try:
-            yield filesystem(
-                TABLE, {**place, "aws_access_key_id": "a", "aws_secret_access_key": "b", "allow_http": "true"}
-            )
+            yield {**place, "aws_access_key_id": "a", "aws_secret_access_key": "b", "allow_http": "true"}
         finally:
             server.kill()
 
 
 def test_a_listing_that_was_cut_is_requested_again() -> None:
     """A query would end at its next trigger."""
-    with _cutting(2) as files:
-        names = [one.base_name for one in files.get_file_info(pa_fs.FileSelector("_delta_log"))]
+    with _cutting(2) as storage:
+        names = [one.base_name for one in filesystem(TABLE, storage).get_file_info(pa_fs.FileSelector("_delta_log"))]
     assert names == ["a.json"]
+
+
+def test_the_size_of_a_file_is_asked_for_again_after_a_cut_listing() -> None:
+    """delta-rs lists for it, too, and a task asks after each file that it wrote: a query would end."""
+    with _cutting(2) as storage:
+        assert filesystem(TABLE, storage).get_file_info("_delta_log").type == pa_fs.FileType.Directory
+
+
+def test_a_table_is_looked_for_again_after_a_cut_listing() -> None:
+    """delta-rs itself lists the log at each look; here it has no commit."""
+    with _cutting(2) as storage:
+        assert DeltaLakeTable(TABLE, "g", storage).refresh() is None
 
 
 def test_a_store_that_cuts_each_answer_is_given_up() -> None:
     """Else a query would wait for ever, with the interpreter's lock most of the time."""
-    with _cutting(1000) as files, pytest.raises(OSError, match="list response body"):
-        files.get_file_info(pa_fs.FileSelector("_delta_log"))
+    with _cutting(1000) as storage, pytest.raises(OSError, match="list response body"):
+        filesystem(TABLE, storage).get_file_info(pa_fs.FileSelector("_delta_log"))
