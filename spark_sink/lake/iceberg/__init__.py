@@ -26,6 +26,7 @@
 * `compaction`: chooses small files, and joins them into larger ones.
 * `file_replacement`: replaces files in one commit that asserts the snapshot with all of them.
 * `snapshot_producers`: pyiceberg's snapshots that add or replace files, and its transaction, corrected.
+* `whole_avro_files`: refuses manifests that were cut, which pyiceberg takes as empty.
 * `file_scan`: reads data files with pyiceberg, without its change of nulls.
 * `stored_files`: data files read one by one, and written again without some of their rows.
 """

@@ -115,6 +115,9 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
         raise OptionError(f"Iceberg needs pyiceberg: pip install 'kafka-azimuth[iceberg]' ({error})") from error
     from pyiceberg.exceptions import NotInstalledError
 
+    from spark_sink.lake.iceberg.whole_avro_files import read_only_whole
+
+    read_only_whole()
     # The type may be in pyiceberg's configuration file only.
     AVAILABLE_CATALOGS[CatalogType.REST] = _answering_rest
     AVAILABLE_CATALOGS[CatalogType.HIVE] = _fenced_hive

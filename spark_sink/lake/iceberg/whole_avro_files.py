@@ -1,0 +1,47 @@
+"""Manifests and their lists, read only as a whole; this module imports pyiceberg, which loads slowly.
+
+pyiceberg takes a file that ends with its header as one without entries. A store reads as many bytes as its answer to
+HEAD says, and some proxies say too few. The next commit would then drop all files of the table from its list, and their
+rows would be lost, although the positions stay.
+"""
+
+import io
+from typing import TYPE_CHECKING, TypeVar
+
+from pyiceberg import manifest
+from pyiceberg.avro.file import SYNC_SIZE, AvroFile
+
+if TYPE_CHECKING:
+    from pyiceberg.io import InputFile
+
+_Entry = TypeVar("_Entry")
+
+
+class _InMemory:
+    """The content of a file, as pyiceberg opens it."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def open(self) -> io.BytesIO:
+        """Return a stream of the content."""
+        return io.BytesIO(self._content)
+
+
+class WholeAvroFile(AvroFile[_Entry]):  # type: ignore[type-var]  # its bound is private
+    """An Avro file that ends with the marker after its last block."""
+
+    def __enter__(self) -> "WholeAvroFile[_Entry]":
+        file: InputFile = self.input_file
+        with file.open() as stream:
+            content = stream.read()
+        self.input_file = _InMemory(content)  # type: ignore[assignment]  # only `open` is called
+        super().__enter__()
+        if content[-SYNC_SIZE:] != self.header.sync:
+            raise OSError(f"{file.location}: the {len(content)} bytes that were read are not the whole file")
+        return self
+
+
+def read_only_whole() -> None:
+    """Let pyiceberg refuse manifests and lists of manifests that were cut; a second call has no effect."""
+    manifest.AvroFile = WholeAvroFile  # type: ignore[attr-defined]

@@ -1,0 +1,73 @@
+"""Manifests of which a store gives a part only: no commit drops the files that the rest names."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from pyiceberg.manifest import clear_manifest_cache
+
+from spark_sink.errors import TableError
+from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink import commit_by_compare_and_swap
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
+from tests.table_kinds import SCHEMA, Kind, kind_of
+
+A = TopicPartition("a", 0)
+SYNC = 16  # bytes of the marker after the header and each block
+
+
+def _write(kind: Kind, begin: int) -> None:
+    batch = Batch(
+        offset=Offset.of([Range("a", 0, begin, begin + 3)]),
+        files=[kind.write(A, range(begin, begin + 3))],
+        schema=SCHEMA,
+    )
+    commit(kind.make(), batch)
+
+
+def _avro(kind: Kind, name: str) -> Path:
+    """Return the list of the manifests, or the first manifest."""
+    handle = kind.make()
+    handle.refresh()
+    assert isinstance(handle, IcebergTable)
+    assert handle.stored is not None
+    table = handle.stored.table
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    place = snapshot.manifest_list if name == "list" else snapshot.manifests(table.io)[0].manifest_path
+    return Path(urlsplit(place).path)
+
+
+@pytest.mark.parametrize("more", [0, SYNC // 2, SYNC + 1], ids=["header", "marker", "block"])
+def test_a_commit_refuses_a_list_of_manifests_that_was_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    """To pyiceberg it is an empty one, and the rows of all earlier commits would be lost."""
+    monkeypatch.setattr(commit_by_compare_and_swap, "_FAILURE_PAUSE_S", 0)
+    kind = kind_of("iceberg", tmp_path)
+    kind.make().create(SCHEMA)
+    _write(kind, 0)
+    later = kind.write(A, range(3, 6))
+    file = _avro(kind, "list")
+    content = file.read_bytes()
+    file.write_bytes(content[: content.index(content[-SYNC:]) + more])
+    with pytest.raises(TableError, match="not the whole file"):
+        commit(kind.make(), Batch(offset=Offset.of([Range("a", 0, 3, 6)]), files=[later], schema=SCHEMA))
+    file.write_bytes(content)
+    _write(kind, 3)
+    assert sorted(offset for _, offset in kind.rows()) == list(range(6))
+
+
+@pytest.mark.parametrize("name", ["list", "manifest"])
+def test_a_reader_refuses_manifests_that_were_cut(tmp_path: Path, name: str) -> None:
+    """Else it would report that rows are missing."""
+    kind = kind_of("iceberg", tmp_path)
+    kind.make().create(SCHEMA)
+    _write(kind, 0)
+    file = _avro(kind, name)
+    content = file.read_bytes()
+    file.write_bytes(content[: content.index(content[-SYNC:]) + 1])
+    clear_manifest_cache()
+    with pytest.raises(OSError, match="not the whole file"):
+        kind.rows()
