@@ -36,10 +36,18 @@ class WholeAvroFile(AvroFile[_Entry]):  # type: ignore[type-var]  # its bound is
         with file.open() as stream:
             content = stream.read()
         self.input_file = _InMemory(content)  # type: ignore[assignment]  # only `open` is called
-        super().__enter__()
-        if content[-SYNC_SIZE:] != self.header.sync:
-            raise OSError(f"{file.location}: the {len(content)} bytes that were read are not the whole file")
+        try:
+            super().__enter__()
+            is_whole = content[-SYNC_SIZE:] == self.header.sync
+        except Exception as error:  # each cut of a header has its own; a command would take EOFError for Ctrl-D
+            raise _not_whole(file, content) from error
+        if not is_whole:
+            raise _not_whole(file, content)
         return self
+
+
+def _not_whole(file: "InputFile", content: bytes) -> OSError:
+    return OSError(f"{file.location}: the {len(content)} bytes that were read are not the whole file")
 
 
 def read_only_whole() -> None:

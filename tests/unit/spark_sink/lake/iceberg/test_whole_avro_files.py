@@ -59,6 +59,18 @@ def test_a_commit_refuses_a_list_of_manifests_that_was_cut(
     assert sorted(offset for _, offset in kind.rows()) == list(range(6))
 
 
+@pytest.mark.parametrize("kept", [0, 1, 200, 900, -1])
+def test_any_part_of_a_list_is_an_error_of_the_storage(tmp_path: Path, kept: int) -> None:
+    """Commands report such an error, but would end at an EOFError as at Ctrl-D: without a sentence, and with code 1."""
+    kind = kind_of("iceberg", tmp_path)
+    kind.make().create(SCHEMA)
+    _write(kind, 0)
+    file = _avro(kind, "list")
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(OSError, match=f"{file.name}: the .* not the whole file"):
+        kind.rows()
+
+
 @pytest.mark.parametrize("name", ["list", "manifest"])
 def test_a_reader_refuses_manifests_that_were_cut(tmp_path: Path, name: str) -> None:
     """Else it would report that rows are missing."""
