@@ -3,6 +3,9 @@
 import contextlib
 import http.client
 import json
+import re
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +16,24 @@ from urllib.parse import urlsplit
 
 CLOSED, CUT, PAGE = "closed connection", "half an answer", "page of another server"
 SLOW_DOWN, LATE = "an overloaded store's answer", "answer after the client's timeout"
+INTERNAL, RESET = "an error of the store itself", "connection reset in the middle of an upload"
+EMPTY, STALE = "empty listing", "listing without the newest object"
+DOCUMENT = "an error document with status 200"
+_LISTED = re.compile(rb"<Contents>.*?</Contents>", re.DOTALL)
+_MODIFIED = re.compile(rb"<LastModified>(.*?)</LastModified>")
+_KEY = re.compile(rb"<Key>(.*?)</Key>")
+_INTERNAL = (
+    b"<?xml version='1.0'?><Error><Code>InternalError</Code><Message>We encountered an internal error. "
+    b"Please try again.</Message></Error>"
+)
 _SLOW_DOWN = (
     b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 )
+_DOCUMENTS: dict[int | str, tuple[int, bytes]] = {
+    SLOW_DOWN: (503, _SLOW_DOWN),
+    INTERNAL: (500, _INTERNAL),
+    DOCUMENT: (200, _INTERNAL),
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,7 +41,7 @@ class Fault:
     """A wrong answer.
 
     Attributes:
-        how: a status, or one of CLOSED, CUT, PAGE, SLOW_DOWN and LATE.
+        how: a status, or one of the texts above.
         after: whether the server gets the request.
         hits: whether a request, by method and path, is answered so.
         times: how often.
@@ -78,16 +96,21 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def _answer(self) -> None:
-        body = self._body()
         fault = self.server.fault_of(self.command, self.path)
+        if fault is not None and fault.how == RESET:
+            self._reset()
+            return
+        body = self._body()
         status, headers, found = self._asked(body) if fault is None or fault.after else (200, {}, b"{}")
         if fault is None:
             self._send(status, found, headers=headers)
         elif isinstance(fault.how, int):
             error = {"error": {"message": "injected", "type": "Injected", "code": fault.how}}
             self._send(fault.how, json.dumps(error).encode())
-        elif fault.how == SLOW_DOWN:
-            self._send(503, _SLOW_DOWN, headers={"Content-Type": "application/xml"})
+        elif fault.how in _DOCUMENTS:
+            self._send(*_DOCUMENTS[fault.how], headers={"Content-Type": "application/xml"})
+        elif fault.how in {EMPTY, STALE}:
+            self._send(status, _shortened(found, keep=fault.how == STALE), headers=headers)
         elif fault.how == LATE:
             time.sleep(fault.late_s)
             self.close_connection = True
@@ -101,6 +124,13 @@ class Handler(BaseHTTPRequestHandler):
                 self._send(status, found[: len(found) // 2], len(found), headers)
             self.close_connection = True
             self.connection.close()
+
+    def _reset(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0) // 2)
+        # A socket that does not linger is reset by its close.
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
@@ -144,6 +174,20 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Write nothing."""
+
+
+def _shortened(listing: bytes, *, keep: bool) -> bytes:
+    """Return a listing without its newest object, or without any."""
+    found = _LISTED.findall(listing)
+
+    def age(one: bytes) -> tuple[bytes, bytes]:
+        at, key = _MODIFIED.search(one), _KEY.search(one)
+        return at[1] if at else b"", key[1] if key else b""
+
+    for one in sorted(found, key=age)[-1:] if keep else found:
+        listing = listing.replace(one, b"")
+    left = len(found) - 1 if keep and found else 0
+    return re.sub(rb"<KeyCount>\d+</KeyCount>", b"<KeyCount>%d</KeyCount>" % left, listing)
 
 
 @contextmanager

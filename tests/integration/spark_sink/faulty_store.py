@@ -11,16 +11,31 @@ import random
 import re
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.integration.spark_sink.faulty_proxy import CLOSED, CUT, LATE, SLOW_DOWN, Fault, FaultyProxy, Handler
+from tests.integration.spark_sink.faulty_proxy import (
+    CLOSED,
+    CUT,
+    DOCUMENT,
+    EMPTY,
+    INTERNAL,
+    LATE,
+    RESET,
+    SLOW_DOWN,
+    STALE,
+    Fault,
+    FaultyProxy,
+    Handler,
+)
 from tests.integration.spark_sink.small_servers import answering, server
 
 _CONTROL = "/-/faults"
+_KINDS = {SLOW_DOWN: 4.0, CUT: 2.0, CLOSED: 2.0, LATE: 1.0}
+_ACTED, _REFUSED = {CUT, EMPTY, STALE}, {SLOW_DOWN, INTERNAL, RESET}
 
 
 class _Storm:
@@ -30,20 +45,33 @@ class _Storm:
         share: of the requests.
         seed: of the draws.
         late_s: how late a late answer is, in seconds; longer than the client waits.
+        kinds: weight of each kind of wrong answer.
     """
 
-    def __init__(self, *, share: float, seed: int, late_s: float) -> None:
-        self._share, self._late_s = share, late_s
+    def __init__(self, *, share: float, seed: int, late_s: float, kinds: Mapping[str, float] = _KINDS) -> None:
+        self._share, self._late_s, self._kinds = share, late_s, kinds
         self._draw = random.Random(seed)
 
-    def fault(self) -> Fault | None:
+    def fault(self, method: str, path: str) -> Fault | None:
         """Return the fault of one request; None for a right answer."""
         if self._draw.random() >= self._share:
             return None
-        [how] = self._draw.choices((SLOW_DOWN, CUT, CLOSED, LATE), (4, 2, 2, 1))
+        possible = {one: weight for one, weight in self._kinds.items() if _fits(one, method, path)}
+        if not possible:
+            return None
+        [how] = self._draw.choices(list(possible), list(possible.values()))
         # A store that begins an answer has acted, and one that refuses has not. Half an answer to HEAD has no length.
-        after = how == CUT or (how != SLOW_DOWN and self._draw.random() < 0.5)
+        after = how in _ACTED or (how not in _REFUSED and self._draw.random() < 0.5)
         return Fault(how=how, after=after, hits=lambda *_: True, late_s=self._late_s)
+
+
+def _fits(how: str, method: str, path: str) -> bool:
+    """Return whether a store can answer such a request so."""
+    if how in {EMPTY, STALE}:
+        return method == "GET" and "list-type=2" in path
+    if how == DOCUMENT:
+        return method == "POST" and "uploadId" in path
+    return how != RESET or method == "PUT"
 
 
 class _Proxy(FaultyProxy):
@@ -51,7 +79,7 @@ class _Proxy(FaultyProxy):
 
     def fault_of(self, method: str, path: str) -> Fault | None:
         found = super().fault_of(method, path)
-        return self.storm.fault() if found is None and self.storm is not None else found
+        return self.storm.fault(method, path) if found is None and self.storm is not None else found
 
 
 class _Controlled(Handler):

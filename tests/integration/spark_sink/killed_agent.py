@@ -47,6 +47,17 @@ class Place:
         lines = [f'table = "{self.table}"', f'table_format = "{self.format}"', f"[{section}]"]
         return "\n".join([*lines, *(f'"{name}" = "{value}"' for name, value in self.options.items())])
 
+    @property
+    def address(self) -> str:
+        """The table's address, for commands."""
+        return self.table if self.format == "delta" else f"iceberg://{self.table}"
+
+    @property
+    def storage(self) -> dict[str, str]:
+        """Options of the storage, for commands."""
+        prefix = "" if self.format == "delta" else "catalog."
+        return {f"{prefix}{name}": value for name, value in self.options.items()}
+
     def rows(self) -> Counter[Record]:
         """Records in table and quarantine, by the format's own reader."""
         found: Counter[Record] = Counter()
@@ -57,10 +68,8 @@ class Place:
 
     def verify(self) -> "subprocess.CompletedProcess[str]":
         """Run `azimuth verify`."""
-        prefix, address = ("", self.table) if self.format == "delta" else ("catalog.", f"iceberg://{self.table}")
-        given = [f"{prefix}{name}={value}" for name, value in self.options.items()]
-        command = [sys.executable, "-m", "spark_sink", "verify", address, "--json"]
-        command += [word for one in given for word in ("--storage", one)]
+        command = [sys.executable, "-m", "spark_sink", "verify", self.address, "--json"]
+        command += [word for name, value in self.storage.items() for word in ("--storage", f"{name}={value}")]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE_S)
 
     def _read(self, table: str) -> pa.Table:
