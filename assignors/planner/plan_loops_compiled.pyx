@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """The loops of a plan compiled: the surface of `plan_loops_interpreted.py`, which documents each part.
 
-Claims that are no plain pairs of a text and a whole number are left to that module.
+That module also handles claims that are not plain pairs of a text and a whole number.
 """
 
 from cpython.dict cimport PyDict_GetItemWithError
@@ -84,9 +84,9 @@ def give_best(
 cdef Py_ssize_t collect(
     const uint64_t[:] score, const int64_t[:] load, const int64_t[:] limit, Candidate* some
 ) noexcept:
-    """Write the members below their limits; return how many they are."""
+    """Write the members below their limits; return their number."""
     cdef Py_ssize_t member, found = 0
-    for member in range(load.shape[0]):  # each is written, and the next one over it: a branch would take longer
+    for member in range(load.shape[0]):  # without a branch: one that is not counted is overwritten
         some[found].score, some[found].member = score[member], member
         found += load[member] < limit[member]
     return found
@@ -96,10 +96,10 @@ cdef void sort_best(Candidate* some, Candidate* spare, Py_ssize_t length, Py_ssi
     """Write the members of the `count` best, best first: a quicksort that leaves out the parts behind them.
 
     Args:
-        some: what is sorted; its order is lost.
-        spare: as much memory; the two change roles at each step.
+        some: the candidates; their order is not kept.
+        spare: memory of the same length; the two change roles at each step.
         length: of both.
-        count: how many are wanted; up to 0 for none.
+        count: how many are wanted; none if it is 0 or less.
         takers: where their members are written.
     """
     cdef Py_ssize_t middle, at
@@ -126,7 +126,7 @@ cdef Py_ssize_t divide(const Candidate* some, Candidate* into, Py_ssize_t length
     cdef Candidate one
     cdef Py_ssize_t at, front = 0, end = length - 1
     cdef bint better
-    for at in range(length):  # each is written to both places, as a branch would take longer
+    for at in range(length):  # without a branch: each is written to both places
         one = some[at]
         better = is_better(one, pivot)
         into[front] = into[end] = one
@@ -252,7 +252,7 @@ cdef list pairs_between(
     for at in range(start, end):
         name = names[topics[at]]
         pair = (name, known[numbers[at]])
-        if type(name) is str:  # in no cycle, so the collector of garbage has nothing to look for
+        if type(name) is str:  # in no cycle, so the garbage collector need not look at it
             PyObject_GC_UnTrack(pair)
         Py_INCREF(pair)
         PyList_SET_ITEM(found, at - start, pair)

@@ -96,7 +96,7 @@ def claimed_places(
         Partition and member of each claim, shapes (C,); members ascend.
 
     Raises:
-        GroupError: a claim is no pair.
+        GroupError: a claim is not a pair.
     """
     pairs = list(itertools.chain.from_iterable(owned))
     if not pairs:

@@ -103,7 +103,7 @@ def start(broker: BrokerId, directory: Directory = None) -> None:
 
 
 def _say(line: str) -> None:
-    """Tell what was done, where it does not mix with output that a script reads."""
+    """Print to stderr what was done, apart from the output that scripts read."""
     typer.echo(line, err=True)
 
 

@@ -84,7 +84,7 @@ class DeltaLakeTable:
         self._id: object = None
         self._restored = restored
         self._checked = -1  # the change of the metadata up to which the table was checked
-        self._ruled: int | None = None  # the same for its rules; None for those of a handle that is new
+        self._ruled: int | None = None  # the same for its rules; None: not checked since the table was opened
         self._newest_version = -1
         self._rewound: int | None = None
         self._log = TransactionLog(self._uri, self._storage)

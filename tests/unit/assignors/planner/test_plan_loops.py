@@ -149,7 +149,7 @@ def test_each_member_gets_its_pairs_in_order(sizes: list[int], members: int, rng
 
 
 @compiled
-def test_the_collector_of_garbage_has_no_pairs_to_look_at() -> None:
+def test_the_garbage_collector_has_no_pairs_to_look_at() -> None:
     """10,000 pairs start it 14 times. A name of a subclass may be in a cycle, so its pairs stay with the collector."""
 
     class Name(str):
