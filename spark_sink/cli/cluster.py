@@ -10,7 +10,7 @@ from rich.console import Console
 
 from spark_sink.cli import _output
 from spark_sink.cli._option_values import AsJson
-from spark_sink.demo.cluster import JAR_VARIABLE, BrokerStatus, Cluster, find_assignor_jar
+from spark_sink.demo.cluster import JAR_VARIABLE, BrokerStatus, Cluster, cluster_command, find_assignor_jar
 
 group = typer.Typer(help="A three-zone Kafka on this machine, as local processes.", no_args_is_help=True)
 
@@ -65,7 +65,7 @@ def down(directory: Directory = None) -> None:
     """Stop every broker and remove its data."""
     cluster = Cluster.open(_directory(directory))
     cluster.down()
-    _say(f"{len(cluster.brokers)} brokers stopped, and their data removed: {_directory(directory)}")
+    _say(f"{len(cluster.brokers)} brokers stopped, and their data removed: {cluster.directory}")
 
 
 @group.command()
@@ -88,9 +88,9 @@ def status(
 @group.command()
 def kill(broker: BrokerId, directory: Directory = None) -> None:
     """Kill a broker with SIGKILL."""
-    Cluster.open(_directory(directory)).kill(broker)
-    where = f" --dir {directory}" if directory else ""
-    _say(f"broker {broker} killed; `azimuth cluster start {broker}{where}` starts it again")
+    cluster = Cluster.open(_directory(directory))
+    cluster.kill(broker)
+    _say(f"broker {broker} killed; `{cluster_command(f'start {broker}', cluster.directory)}` starts it again")
 
 
 @group.command()

@@ -12,7 +12,7 @@
 from spark_sink.demo.cluster.broker import Access, Broker, BrokerStatus
 from spark_sink.demo.cluster.broker_assignors import JAR_VARIABLE, find_assignor_jar
 from spark_sink.demo.cluster.kafka_jars import KAFKA_VERSION
-from spark_sink.demo.cluster.local_cluster import ZONES, Cluster
+from spark_sink.demo.cluster.local_cluster import ZONES, Cluster, cluster_command
 
 __all__ = [
     "JAR_VARIABLE",
@@ -22,5 +22,6 @@ __all__ = [
     "Broker",
     "BrokerStatus",
     "Cluster",
+    "cluster_command",
     "find_assignor_jar",
 ]

@@ -146,7 +146,9 @@ class Cluster:
                 processes={int(i): ProcessIdentity(**p) for i, p in state["processes"].items()},
             )
         except FileNotFoundError as error:
-            raise ClusterError(f"no cluster in {directory}: start one with `{_command('up', directory)}`") from error
+            raise ClusterError(
+                f"no cluster in {directory}: start one with `{cluster_command('up', directory)}`"
+            ) from error
         except OSError as error:
             raise ClusterError(
                 f"{directory} is not the folder of a cluster ({error.strerror}): name another with --dir"
@@ -285,7 +287,7 @@ def _registered(admin: AdminClient) -> set[int]:
     return {node.id for node in described.nodes}
 
 
-def _command(name: str, directory: Path) -> str:
+def cluster_command(name: str, directory: Path) -> str:
     """Return the command that acts on this directory; without `--dir` it would act on the default one."""
     where = "" if directory == Cluster.default_directory() else f" --dir {shlex.quote(str(directory))}"
     return f"azimuth cluster {name}{where}"
@@ -301,7 +303,7 @@ def _take_over(directory: Path) -> None:
         before = Cluster.open(directory)
         if any(status.pid is not None for status in before.status()):
             raise ClusterError(
-                f"a cluster runs in {directory}: use it, or stop it with `{_command('down', directory)}`"
+                f"a cluster runs in {directory}: use it, or stop it with `{cluster_command('down', directory)}`"
             )
         remove_from_memory(directory, before.brokers)
     shutil.rmtree(directory)
