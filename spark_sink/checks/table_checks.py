@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.checks.findings import Check
@@ -23,7 +22,7 @@ from spark_sink.lake.ops_log.ops_settings import OpsSettings
 from spark_sink.lake.ops_log.ops_table import OpsTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions_in_delta_log import existing
-from spark_sink.lake.schema_fit import fit_schema, refuse_new, refuse_unenforced
+from spark_sink.lake.schema_fit import fit_schema, refuse_new
 from spark_sink.lake.table_addresses import (
     PLACEHOLDER,
     Storage,
@@ -110,7 +109,7 @@ class _Rows:
         if snapshot is None:
             return False
         self._refuse(uri, table, snapshot)
-        refuse_unenforced(uri, DeltaTable(uri, storage_options=dict(self.storage) or None))
+        table.refuse_rules()
         return True
 
     def fit_iceberg(self, address: str) -> bool:

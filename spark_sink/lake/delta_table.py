@@ -199,7 +199,7 @@ class DeltaLakeTable:
         if handle is None or handle.version() != snapshot.version:
             raise ConflictError(f"{self._uri}: version {snapshot.version} is not the one that was looked at last")
         refuse_overwriting_store(self._uri, self._storage)
-        self._refuse_rules(handle)
+        self.refuse_rules()
         self._fit(handle, snapshot.schema, change.schema)
         refuse_other_partitioning(self._uri, handle.metadata().partition_columns, change.files)
         if change.beginnings:
@@ -246,6 +246,16 @@ class DeltaLakeTable:
         found = self._log.transactions
         by_group = {group: parse_positions(found, group) for group in groups(found)}
         refuse_second_group(self._uri, self._group, by_group, begins)
+
+    def refuse_rules(self) -> None:
+        """Refuse rules of the table that data files cannot keep, as of the last `refresh`; a reader need not keep them.
+
+        Raises:
+            SchemaError: there is such a rule.
+        """
+        if self._handle is not None and self._ruled != self._log.metadata_changed:
+            refuse_unenforced(self._uri, self._handle)
+            self._ruled = self._log.metadata_changed
 
     def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
         """Copy the rows at or above the floor of their partition.
@@ -341,12 +351,6 @@ class DeltaLakeTable:
                 f"{found}); nothing was written to the new one. Start the query again with a new checkpoint"
             )
         self._id = found
-
-    def _refuse_rules(self, handle: DeltaTable) -> None:
-        """Refuse rules that this writer cannot keep, even if they came later; a reader need not keep them."""
-        if self._ruled != self._log.metadata_changed:
-            refuse_unenforced(self._uri, handle)
-            self._ruled = self._log.metadata_changed
 
     def _fit(self, handle: DeltaTable, have: pa.Schema, want: pa.Schema) -> None:
         new = fit_schema(self._uri, have, want)
