@@ -6,6 +6,7 @@
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from assignors.planner.topics_and_members import TopicPartition
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+_Part = TypeVar("_Part")
 
 _INT16 = 1 << 15
 _MOST_PARTITIONS = 1 << 31
@@ -132,9 +134,7 @@ def pairs_of_members(names: list[str], first: I64, owner: I32, members: int) -> 
         members: how many there are.
     """
     owners, topic, number = sorted_by_owner(first, owner, members)
-    pairs = list(zip(np.array(names, dtype=object)[topic].tolist(), number.tolist(), strict=True))
-    ends = np.cumsum(np.bincount(owners + 1, minlength=members + 1)).tolist()
-    return [pairs[start:end] for start, end in itertools.pairwise(ends)]
+    return with_names(names, topic, number.tolist(), owners, members)
 
 
 def sorted_by_owner(first: I64, owner: I32, members: int) -> tuple[I32, I64, I64]:
@@ -143,3 +143,20 @@ def sorted_by_owner(first: I64, owner: I32, members: int) -> tuple[I32, I64, I64
     at = np.argsort(owner.astype(np.int16) if members <= _INT16 else owner, kind="stable")
     topic = np.repeat(np.arange(len(first) - 1), np.diff(first))[at]
     return owner[at], topic, at - first[topic]
+
+
+def with_names(
+    names: list[str], topic: I64, parts: Sequence[_Part], owner: I32, members: int
+) -> list[list[tuple[str, _Part]]]:
+    """List the pairs of a topic's name and a part of the topic for each member.
+
+    Args:
+        names: of the topics.
+        topic: topic of each part, shape (N,).
+        parts: N of them, sorted by owner.
+        owner: member of each part, negative if it has none, shape (N,).
+        members: how many there are.
+    """
+    pairs = list(zip(np.array(names, dtype=object)[topic].tolist(), parts, strict=True))
+    ends = np.cumsum(np.bincount(owner + 1, minlength=members + 1)).tolist()
+    return [pairs[start:end] for start, end in itertools.pairwise(ends)]

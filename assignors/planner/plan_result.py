@@ -2,6 +2,7 @@
 
 import itertools
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from assignors.planner.explanation import Candidate, explain_topic
 from assignors.planner.input_arrays import I32, Problem
 from assignors.planner.load_bounds import Band
 from assignors.planner.plan_loops import pairs_of_members
-from assignors.planner.plan_loops_interpreted import sorted_by_owner
+from assignors.planner.plan_loops_interpreted import sorted_by_owner, with_names
 from assignors.planner.plan_request import PlanRequest
 from assignors.planner.topics_and_members import TopicPartition
+
+T = TypeVar("T")
 
 
 def count_moved(problem: Problem, owner: I32) -> int:
@@ -50,22 +53,23 @@ class Plan:
     @cached_property
     def partitions(self) -> dict[str, list[TopicPartition]]:
         """Partitions of each member, sorted; members without partitions have an empty list."""
-        names, members = [t.name for t in self._problem.topics], self._problem.members
-        found = pairs_of_members(names, self._problem.first, self._owner, len(members))
-        return {m.id: mine for m, mine in zip(members, found, strict=True)}
+        members = len(self._problem.members)
+        return self._by_id(pairs_of_members(self._names(), self._problem.first, self._owner, members))
 
     def by_topic(self) -> dict[str, list[tuple[str, list[int]]]]:
         """Return the partitions of each member topic by topic, sorted, as the group protocol sends them."""
-        first, members = self._problem.first, len(self._problem.members)
-        owner, topic, number = sorted_by_owner(first, self._owner, members)
+        members = len(self._problem.members)
+        owner, topic, number = sorted_by_owner(self._problem.first, self._owner, members)
         starts = np.flatnonzero(np.r_[True, (owner[1:] != owner[:-1]) | (topic[1:] != topic[:-1])][: len(owner)])
         numbers, bounds = number.tolist(), [*starts.tolist(), len(owner)]
         parts = [numbers[start:end] for start, end in itertools.pairwise(bounds)]
-        names = np.array([t.name for t in self._problem.topics], dtype=object)[topic[starts]].tolist()
-        ends = np.cumsum(np.bincount(owner[starts] + 1, minlength=members + 1)).tolist()
-        pairs = list(zip(names, parts, strict=True))
-        ids = [m.id for m in self._problem.members]
-        return {one: pairs[start:end] for one, (start, end) in zip(ids, itertools.pairwise(ends), strict=True)}
+        return self._by_id(with_names(self._names(), topic[starts], parts, owner[starts], members))
+
+    def _names(self) -> list[str]:
+        return [t.name for t in self._problem.topics]
+
+    def _by_id(self, found: list[T]) -> dict[str, T]:
+        return {m.id: mine for m, mine in zip(self._problem.members, found, strict=True)}
 
     @cached_property
     def unassigned(self) -> list[TopicPartition]:
