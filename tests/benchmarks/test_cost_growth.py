@@ -59,8 +59,8 @@ class Topics:
             send(producer, self.names[number % count], VALUE, None, 0)
         assert producer.flush(300) == 0
 
-    def batch(self, spark: SparkSession, root: Path, table: str, **more: object) -> dict[str, float]:
-        """Land all records in tables by the tasks; seconds of the first batch, of the later ones and of the query."""
+    def land(self, spark: SparkSession, root: Path, table: str, **more: object) -> tuple[list[float], float]:
+        """Land all records in tables by the tasks; seconds of each batch, and of the query."""
         flags = {
             "bootstrap_servers": self._cluster.bootstrap_servers,
             "group": root.name,
@@ -78,9 +78,8 @@ class Topics:
         tables = settings.source_options()["positions"]
         landed = sum(positions(tables, settings.group, settings.table_storage).values())
         assert landed == self.records
-        first, *later = [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress]
         shutil.rmtree(root)
-        return {"batch_s": first, "later_batches_s": sum(later), "wall_s": wall}
+        return [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress], wall
 
     def delete(self) -> None:
         """Free the disk."""
@@ -97,7 +96,8 @@ def test_a_batch_of_the_same_records_from_more_topics(spark: SparkSession, clust
     for count in TOPICS:
         topics = Topics(cluster, count, RECORDS)
         roots = [tmp_path / uuid.uuid4().hex for _ in range(RUNS + 1)]
-        runs = [topics.batch(spark, root, str(root / "table")) for root in roots]
+        landed = [topics.land(spark, root, str(root / "table")) for root in roots]
+        runs = [{"batch_s": sum(batches), "wall_s": wall} for batches, wall in landed]
         found[str(count)] = _medians(runs[1:])
         topics.delete()
     spark_report.save("cost by topics", {"records": RECORDS, "runs": RUNS, "topics": found})
@@ -112,19 +112,17 @@ def test_a_batch_of_the_same_records_into_more_tables(spark: SparkSession, clust
         for count in TABLES:
             root = tmp_path / uuid.uuid4().hex
             routes = {"|".join(topics.names[number::count]): f"{root}/{number}" for number in range(count)}
-            if count == max(TABLES):
-                one = topics.batch(spark, root, f"{root}/{{topic}}", **half)
-            elif count == 1:
-                one = topics.batch(spark, root, f"{root}/table", **half)
-            else:
-                one = topics.batch(spark, root, f"{root}/other", sink={"routes": json.dumps(routes)}, **half)
-            found[str(count)].append(one)
+            table, more = f"{root}/other", {"sink": {"routes": json.dumps(routes)}}
+            if count in {1, max(TABLES)}:
+                table, more = f"{root}/{'table' if count == 1 else '{topic}'}", {}
+            (first, later), wall = topics.land(spark, root, table, **half, **more)
+            found[str(count)].append({"batch_s": first, "later_batch_s": later, "wall_s": wall})
     topics.delete()
     medians = {count: _medians(runs[1:]) for count, runs in found.items()}
     megabytes = topics.records // 2 * len(VALUE) / 1e6
     for one in medians.values():
         one["MB_per_s"] = round(megabytes / one["batch_s"], 1)
-        one["later_MB_per_s"] = round(megabytes / one["later_batches_s"], 1)
+        one["later_MB_per_s"] = round(megabytes / one["later_batch_s"], 1)
     about = {"records of a batch": topics.records // 2, "MB": megabytes, "topics": max(TABLES), "runs": RUNS}
     spark_report.save("cost by tables", {**about, "tables": medians})
 
