@@ -21,7 +21,8 @@
   report of `stats_cb`.
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
-* `logical_offsets`: the offsets at which a partition may begin; `stored_offsets`: the offsets to commit after a seek.
+* `logical_offsets`: the offsets at which a partition may begin; `resolved_starts`: what a broker says where they are;
+  `stored_offsets`: the offsets to commit after a seek.
 * `commit_queue`: Kafka commits in the order of their calls; `known_group_offsets`: what is known of its
   group's offsets.
 * `interruptions`: work that a signal cannot leave half done; `background_calls`: calls of code with locks in Python;

@@ -11,12 +11,12 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.client_callbacks import ClientCallbacks
 from assignors.consumer.consumer_errors import ConsumerError, code_of_unread
-from assignors.consumer.first_leaders import ask_for_leaders
 from assignors.consumer.interruptions import at_once
 from assignors.consumer.logical_offsets import check_start
 from assignors.consumer.positions_before_call import PositionsBefore
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
 from assignors.consumer.records_in_hand import RecordsInHand
+from assignors.consumer.resolved_starts import ResolvedStarts
 from assignors.consumer.stored_offsets import StoredOffsets
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
@@ -69,6 +69,7 @@ class Fetching:
         self._paused: set[TopicPartition] = set()
         self._closed: list[bool] = []
         self._stored = StoredOffsets(self._watermarks)
+        self._starts = ResolvedStarts()
 
     @property
     def client(self) -> Consumer:
@@ -86,8 +87,8 @@ class Fetching:
         return min(_RECORDS_PER_POSITION * len(self._asked), _MOST_AHEAD)
 
     def begins(self) -> dict[TopicPartition, int]:
-        """Return the offset at which each partition that is read began."""
-        return dict(self._begun)
+        """Return the offset that was given for the begin of each partition that is read."""
+        return {key: self._starts.given[key] for key in self._begun}
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials from the next connection on, also with a client that replaces this one."""
@@ -96,9 +97,8 @@ class Fetching:
 
     def add(self, begins: Mapping[TopicPartition, int]) -> None:
         """Read these partitions in addition, from these offsets on."""
-        new = {key: at for key, at in begins.items() if key not in self._begun}
-        if new:
-            ask_for_leaders(self._consumer, {topic for topic, _ in new} - {topic for topic, _ in self._begun})
+        if given := {key: at for key, at in begins.items() if key not in self._begun}:
+            new = self._starts.begin(self._consumer, given)
             begun = self._begun | new
             self._before.forget()
             for key, at in new.items():
@@ -125,6 +125,7 @@ class Fetching:
                 (setattr, self, "_paused", self._paused & begun.keys()),
                 (self._consumer.incremental_unassign, [KafkaPartition(*key) for key in gone]),
             )
+            self._starts.forget(gone)
 
     def take(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> list[Message]:
         """Return up to `most` records, first those read ahead; wait for each time in turn only if there are none."""
@@ -347,6 +348,7 @@ class Fetching:
         self._restart(key, offset)
 
     def _restart(self, key: TopicPartition, offset: int) -> None:
+        self._starts.continues(self._consumer, key, offset)
         self.ahead.drop([key])
         self._before.forget()
         # A seek fails before the first fetch is ready; removing and adding the partition does not.
@@ -383,9 +385,8 @@ class Fetching:
     def _replace_client(self, error: KafkaError) -> None:
         log.warning("fetching ended (%s): beginning again with %d partitions", error, len(self._begun))
         sought = self._sought | self._taken(self._begun)
-        begins = self._begun | sought
         ended, begun = self._consumer, Consumer(self._config)
-        ask_for_leaders(begun, {topic for topic, _ in begins})
+        begins = self._starts.begin_again(begun, self._begun | sought)
         self._before.forget()
         # Together: the positions of the ended client are after the records read ahead, those of the new one are not.
         at_once(

@@ -5,20 +5,32 @@ Librdkafka itself waits half a second or more before it requests a leader.
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaException
+
+from assignors.planner.topics_and_members import TopicPartition
 
 _TIMEOUT_S: Final = 1.0
 _ONE_BY_ONE: Final = 8  # metadata of more topics is requested at once, with that of all other topics
 
 
-def ask_for_leaders(client: Consumer, topics: Collection[str]) -> None:
-    """Request the leaders of these topics, for at most a second; without an answer librdkafka asks again."""
+def ask_for_leaders(client: Consumer, topics: AbstractSet[str]) -> set[TopicPartition]:
+    """Request the leaders of these topics, for at most a second; without an answer librdkafka asks again.
+
+    Returns:
+        the partitions that have no leader now.
+    """
     asked: Iterable[dict[str, str]] = ({"topic": topic} for topic in topics) if len(topics) <= _ONE_BY_ONE else [{}]
     until = time.monotonic() + _TIMEOUT_S
+    leaderless: set[TopicPartition] = set()
     with contextlib.suppress(KafkaException):
         for which in asked:
             if (left_s := until - time.monotonic()) > 0:
-                client.list_topics(**which, timeout=left_s)
+                known = client.list_topics(**which, timeout=left_s).topics
+                for topic in known.keys() & topics:
+                    leaders = known[topic].partitions.items()
+                    leaderless.update((topic, number) for number, one in leaders if one.leader < 0)
+    return leaderless

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import OFFSET_END, Message, TopicPartition
 
 from assignors import GroupConsumer
-from assignors.consumer import fetching, record_steps
+from assignors.consumer import fetching, record_steps, resolved_starts
 from assignors.consumer.read_ahead import key_of_message
 from assignors.planner.topics_and_members import TopicPartition as Key
 from producer.testing import MockCluster
@@ -118,7 +118,7 @@ def test_an_interrupt_while_it_begins_anew_leaves_no_partition_unread(
         first = read(one, 30)
         one.pause([TopicPartition("t", 2)])
         before = len(offsets(first).get(2, []))
-        once.setattr(fetching, "ask_for_leaders", interrupted)
+        once.setattr(resolved_starts, "ask_for_leaders", interrupted)
         end_client(one)
         with pytest.raises(KeyboardInterrupt):
             one.poll(5.0)
