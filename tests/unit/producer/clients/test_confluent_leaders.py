@@ -37,8 +37,8 @@ def test_the_local_set_follows_leaders_away_and_back(mock: MockCluster) -> None:
     assert partitioner.locality.candidates == (1,)
     producer.produce(TOPIC, b"v")
     assert producer.flush(10) == 0
-    assert producer.traffic().reasons[Reason.LOCAL].records == 2
-    assert producer.traffic().reasons[Reason.NO_LOCAL_LEADER].records == 1
+    counted = {reason: count.records for reason, count in producer.traffic().reasons.items() if count.records}
+    assert counted == {Reason.LOCAL: 2, Reason.NO_LOCAL_LEADER: 1}
     producer.close()
 
 
