@@ -39,8 +39,9 @@ class ResolvedStarts:
     def begin(self, client: Consumer, given: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return where these begin, in addition to those known; the leaders of new topics are requested first."""
         new_topics = {topic for topic, _ in given} - {topic for topic, _ in self.given}
-        self.given.update(given)
-        return self._found(client, given, new_topics)
+        found = self._found(client, given, new_topics)
+        self.given.update(given)  # last: after an interruption the leaders are requested again
+        return found
 
     def begin_again(self, client: Consumer, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return where a new client, which knows no leader, begins with all partitions."""

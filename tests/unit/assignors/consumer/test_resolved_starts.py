@@ -1,0 +1,58 @@
+"""What is requested before a partition begins."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from assignors.consumer.resolved_starts import ResolvedStarts
+
+Answer = Callable[[list[KafkaPartition]], list[KafkaPartition]]
+
+
+class _Client:
+    """Stands in for librdkafka's consumer.
+
+    Args:
+        answers: one for each request for offsets.
+    """
+
+    def __init__(self, *answers: Answer) -> None:
+        self._answers = iter(answers)
+        self.metadata: list[str] = []
+        self.asked: list[list[tuple[str, int]]] = []
+
+    def list_topics(self, topic: str = "all", timeout: float = 0.0) -> SimpleNamespace:
+        assert timeout > 0
+        self.metadata.append(topic)
+        return SimpleNamespace(topics={})
+
+    def offsets_for_times(self, asked: list[KafkaPartition], timeout: float) -> list[KafkaPartition]:
+        assert timeout > 0
+        self.asked.append([(one.topic, one.partition) for one in asked])
+        return next(self._answers)(asked)
+
+    def position(self, asked: list[KafkaPartition]) -> list[KafkaPartition]:
+        """No record has come."""
+        return asked
+
+
+def _at_7(asked: list[KafkaPartition]) -> list[KafkaPartition]:
+    return [KafkaPartition(one.topic, one.partition, 7) for one in asked]
+
+
+def _interrupted(_: list[KafkaPartition]) -> list[KafkaPartition]:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_begin_requests_the_leaders_again() -> None:
+    """An interrupted begin is repeated; without known leaders the first records come half a second later."""
+    client: Any = _Client(_interrupted, _at_7)
+    starts = ResolvedStarts()
+    with pytest.raises(KeyboardInterrupt):
+        starts.begin(client, {("t", 0): OFFSET_BEGINNING})
+    assert starts.begin(client, {("t", 0): OFFSET_BEGINNING}) == {("t", 0): 7}
+    assert client.metadata == ["t", "t"]
