@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Message, Producer, TopicPartition
 
 from assignors import GroupConsumer
 from producer.testing import MockCluster
@@ -97,3 +97,44 @@ def test_many_early_seeks_wait_for_one_answer(mock: MockCluster) -> None:
         for number in range(40):
             one.seek(TopicPartition("many", number, 0))
         assert time.monotonic() - begun < 40 * ROUND_TRIP_MS / 1000 / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("earlier", [True, False], ids=["after another seek", "alone"])
+def test_a_seek_in_a_partition_that_had_no_leader_is_not_undone(
+    mock: MockCluster,
+    earlier: bool,  # noqa: FBT001 -- a case
+) -> None:
+    """Librdkafka asks some time after there is a leader: later than another seek, or while this one waits."""
+    late = range(1, 13)
+    led = [1, *(2 for _ in late)]
+    mock.create("u", led)
+    producer = Producer({"bootstrap.servers": mock.bootstrap_servers, "log_level": 0})
+    for number in range(len(led) * RECORDS):
+        producer.produce("u", str(number), partition=number % len(led))
+    assert producer.flush(20) == 0
+    mock.lead("u", [1, *(None for _ in late)])
+    with consumer(mock) as one:
+        one.assign([TopicPartition("t", 1, OFFSET_END)])  # so it is connected to broker 2
+        assert one.poll(0.5) is None
+        one.incremental_assign([TopicPartition("u", number, OFFSET_BEGINNING) for number in range(len(led))])
+        if earlier:
+            for at in (OFFSET_END, SOUGHT):
+                one.seek(TopicPartition("u", 0, at))
+        mock.delay(2, 4 * ROUND_TRIP_MS)
+        mock.lead("u", led)
+        found: dict[int, list[int]] = {}
+        for number in late:
+            for messages in (one.consume(1000, 0.05), one.consume(1000, 0.05)):
+                _add(found, messages)
+            one.seek(TopicPartition("u", number, SOUGHT))
+            found[number] = []
+        until = time.monotonic() + ASKED_AGAIN_S + 1
+        while time.monotonic() < until:
+            _add(found, one.consume(1000, 0.05))
+    assert {number: found[number] for number in late} == {number: list(range(SOUGHT, RECORDS)) for number in late}
+
+
+def _add(found: dict[int, list[int]], messages: list[Message]) -> None:
+    for number, those in offsets(messages).items():
+        found.setdefault(number, []).extend(those)

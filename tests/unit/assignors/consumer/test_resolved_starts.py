@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.consumer.resolved_starts import ResolvedStarts
@@ -56,3 +56,20 @@ def test_an_interrupted_begin_requests_the_leaders_again() -> None:
         starts.begin(client, {("t", 0): OFFSET_BEGINNING})
     assert starts.begin(client, {("t", 0): OFFSET_BEGINNING}) == {("t", 0): 7}
     assert client.metadata == ["t", "t"]
+
+
+def test_a_seek_in_a_partition_without_a_leader_waits_also_after_another_one() -> None:
+    """Librdkafka asks for its offset once there is a leader, so the wait of another seek does not count for it."""
+
+    def without_leader(asked: list[KafkaPartition]) -> list[KafkaPartition]:
+        return [one for one in _at_7(asked) if one.partition != 1]
+
+    client: Any = _Client(without_leader, without_leader, _at_7, _at_7)
+    starts = ResolvedStarts()
+    starts.begin(client, {("t", number): OFFSET_BEGINNING for number in range(2)})
+    for number in (0, 2):
+        starts.continues(client, ("t", number), OFFSET_END)
+    for number in (0, 2, 1):
+        starts.continues(client, ("t", number), 20)
+    late = [("t", 1)]  # twice: librdkafka waits up to half a second before it asks
+    assert [sorted(asked) for asked in client.asked[1:]] == [[("t", number) for number in range(3)], late, late]
