@@ -27,7 +27,8 @@ class ResolvedStarts:
     """The offsets at which partitions begin, and those partitions for which librdkafka asks by itself.
 
     Contract:
-    * A logical offset stays as it is if no leader answers within a second, and where the group's offset is meant.
+    * A logical offset stays as it is if no leader answers within a second, or no broker says within a second which one
+      that is, and where the group's offset is meant.
     * What is noted here of a partition is also right if an interruption keeps the client from beginning or ending it.
 
     Attributes:
@@ -56,11 +57,12 @@ class ResolvedStarts:
         self, client: Consumer, begins: Mapping[TopicPartition, int], new_topics: AbstractSet[str]
     ) -> dict[TopicPartition, int]:
         leaderless = ask_for_leaders(client, new_topics)
-        logical = {key: at for key, at in begins.items() if _is_logical(at) and key not in leaderless}
+        known = begins.keys() - leaderless if leaderless is not None else set()
+        logical = {key: begins[key] for key in known if _is_logical(begins[key])}
         answered = _resolved(client, logical)
         found = dict(begins) | (answered or {})
         self._asked.update(key for key, at in found.items() if at < 0)
-        without_leader = leaderless | (set() if answered is None else logical.keys() - answered.keys())
+        without_leader = begins.keys() - known | (set() if answered is None else logical.keys() - answered.keys())
         self._late.update(without_leader & self._asked)
         return found
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.consumer.resolved_starts import ResolvedStarts
@@ -73,3 +73,19 @@ def test_a_seek_in_a_partition_without_a_leader_waits_also_after_another_one() -
         starts.continues(client, ("t", number), 20)
     late = [("t", 1)]  # twice: librdkafka waits up to half a second before it asks
     assert [sorted(asked) for asked in client.asked[1:]] == [[("t", number) for number in range(3)], late, late]
+
+
+def test_a_begin_waits_once_if_no_broker_answers() -> None:
+    """The request for offsets would wait for the same leaders, a second more."""
+
+    class Silent(_Client):
+        def list_topics(self, topic: str = "all", timeout: float = 0.0) -> SimpleNamespace:
+            super().list_topics(topic, timeout)
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    client: Any = Silent(_at_7, _at_7)
+    starts = ResolvedStarts()
+    assert starts.begin(client, {("t", 0): OFFSET_BEGINNING}) == {("t", 0): OFFSET_BEGINNING}
+    assert not client.asked
+    starts.continues(client, ("t", 0), 20)
+    assert client.asked  # librdkafka may have found the leader meanwhile
