@@ -27,6 +27,7 @@
 * `file_replacement`: replaces files in one commit that asserts the snapshot with all of them.
 * `snapshot_producers`: pyiceberg's snapshots that add or replace files, and its transaction, corrected.
 * `whole_avro_files`: refuses manifests that were cut, which pyiceberg takes as empty.
+* `whole_metadata_files`: refuses metadata files that were cut, as errors of the storage that are read again.
 * `file_scan`: reads data files with pyiceberg, without its change of nulls.
 * `stored_files`: data files read one by one, and written again without some of their rows.
 """

@@ -116,8 +116,10 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
     from pyiceberg.exceptions import NotInstalledError
 
     from spark_sink.lake.iceberg.whole_avro_files import read_only_whole
+    from spark_sink.lake.iceberg.whole_metadata_files import read_only_whole_metadata
 
     read_only_whole()
+    read_only_whole_metadata()
     # The type may be in pyiceberg's configuration file only.
     AVAILABLE_CATALOGS[CatalogType.REST] = _answering_rest
     AVAILABLE_CATALOGS[CatalogType.HIVE] = _fenced_hive
