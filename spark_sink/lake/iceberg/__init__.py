@@ -2,7 +2,7 @@
 
 * `catalogs`: addresses of tables, and the catalogs that hold them.
 * `repeated_requests`: requests to a catalog that are repeated for some seconds.
-* `rest_answers` and `sql_answers`: catalogs that must answer in time.
+* `rest_answers` and `sql_answers`: catalogs that must answer in time, and as a whole.
 * `hive_metastore`: Hive's catalog, with a compare and swap by the metastore.
 * `iceberg_table`: the table with compare and swap.
 * `table_creation`: creates a table, and the namespaces above it.
