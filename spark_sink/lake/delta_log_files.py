@@ -14,6 +14,11 @@ from spark_sink.lake.table_storage import read_text
 # The last two: an entry is JSON, but does not have the shape of an action.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
+TRANSACTIONS = "kafka-azimuth.transactions"
+"""How many application transactions one of our commits has, in its metadata; delta-rs writes the metadata first."""
+_COUNTED = re.compile(rf'^\{{"commitInfo":.*"{re.escape(TRANSACTIONS)}":(\d+)', re.MULTILINE)
+_TRANSACTION = re.compile(r'^\{"txn":', re.MULTILINE)
+
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|(\d{10})\.(\d{10})\.parquet)")
@@ -77,7 +82,8 @@ def read_commit(files: pa_fs.FileSystem, version: int, table: str = "") -> str |
     """Read a commit; None if it does not exist.
 
     A store reads as many bytes as its answer to HEAD says. Some proxies say 0, or the length of a compressed answer. A
-    commit cut so looks like one without transactions, and its batch would be written again.
+    commit cut so looks like one without transactions, and its batch would be written again. One that is cut after a
+    line is still JSON, so our commits say how many transactions they have.
 
     Args:
         files: the storage.
@@ -102,7 +108,8 @@ def _is_whole(text: str) -> bool:
         json.loads(last)
     except ValueError:
         return False
-    return True
+    counted = _COUNTED.search(text)
+    return counted is None or len(_TRANSACTION.findall(text)) >= int(counted[1])
 
 
 def lines_of(text: str) -> list[str]:

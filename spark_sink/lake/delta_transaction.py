@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
+from spark_sink.lake.delta_log_files import TRANSACTIONS
 from spark_sink.lake.delta_log_reader import OURS
 
 CLEANUP_EVERY = 100  # versions; delta-rs' interval of checkpoints, without which nothing can be removed
@@ -46,7 +47,9 @@ def commit(
         schema=handle.schema(),
         partition_by=handle.metadata().partition_columns,
         commit_properties=CommitProperties(
-            app_transactions=list(transactions), custom_metadata={OURS: dict(note or {})}, max_commit_retries=retries
+            app_transactions=list(transactions),
+            custom_metadata={OURS: dict(note or {}), TRANSACTIONS: len(transactions)},
+            max_commit_retries=retries,
         ),
         post_commithook_properties=None if cleans_up else _ONLY_CHECKPOINTS,
     )

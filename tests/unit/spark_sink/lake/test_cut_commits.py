@@ -7,9 +7,11 @@ import pyarrow as pa
 import pytest
 
 from spark_sink.errors import TableError
+from spark_sink.lake.delta_log_files import commit_path, read_commit, transactions_of
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import Table
+from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.table_kinds import SCHEMA, Kind, kind_of
@@ -62,6 +64,23 @@ def test_a_replay_adds_nothing_whichever_read_of_the_log_is_cut(tmp_path: Path, 
             break
     rows = kind.rows()
     assert (sorted(offset for _, offset in rows), set(rows.values())) == (list(range(9)), {1})
+
+
+def test_no_length_of_a_commit_loses_its_transactions(tmp_path: Path) -> None:
+    """Cut after a line, each line that is left is JSON, and nothing but the number of transactions shows the cut."""
+    kind = kind_of("delta", tmp_path)
+    table = kind.make()
+    table.create(SCHEMA)
+    _write(table, kind, 0, 3)
+    files = filesystem(str(tmp_path / "table"))
+    whole = (tmp_path / "table" / commit_path(1)).read_text()
+    for kept in range(len(whole)):
+        try:
+            text = read_commit(_Files(files, 0, kept / len(whole)), 1)
+        except OSError:
+            continue
+        assert text is not None
+        assert dict(transactions_of(text)) == dict(transactions_of(whole)), kept
 
 
 def test_a_commit_that_is_empty_in_the_storage_changes_nothing(tmp_path: Path) -> None:
