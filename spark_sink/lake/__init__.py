@@ -8,6 +8,7 @@
 * `delta_transaction`: commits files and application transactions to a Delta table.
 * `delta_log_reader`: application transactions (`txn`) read from the Delta log; `newest_commits`: only from its newest
   commits; `delta_log_files`: the files of a log.
+* `newest_version`: opens a Delta table at its newest version, also if the listing of its log is behind.
 * `positions_in_delta_log`: the next offset of each partition, stored in a table.
 * `file_descriptions`: data files as JSON values.
 * `unwritten_quarantine`: the bad rows that commits of a table name.

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import TableFile, refuse_unknown_features, table_files, write_without
 from spark_sink.lake.foreign_parquet import open_parquet
+from spark_sink.lake.newest_version import newest_handle
 from spark_sink.lake.repairable_double_rows import DoubleRows
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import filesystem
@@ -24,10 +24,11 @@ class DeltaFiles:
 
     Raises:
         TableNotFoundError: there is no table.
+        TableError: its newest version cannot be seen.
     """
 
     def __init__(self, uri: str, storage: Storage | None) -> None:
-        self._handle = DeltaTable(uri, storage_options=dict(storage or {}) or None)
+        self._handle = newest_handle(uri, storage)
         self._files = filesystem(uri, storage)
 
     @property

@@ -19,6 +19,7 @@ from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.positions_in_table_properties import GroupState
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, quarantined_rows
+from spark_sink.lake.newest_version import newest_handle
 from spark_sink.lake.positions_in_delta_log import groups, parse_group, transactions
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_addresses import Storage, is_iceberg, table_uri
@@ -217,7 +218,7 @@ def verify(
         return _verify_iceberg(iceberg_address(table), group, storage_options or {}, accounted)
     uri = table_uri(table)
     try:
-        handle = DeltaTable(uri, storage_options=dict(storage_options or {}) or None)
+        handle = newest_handle(uri, storage_options)
         log = TransactionLog(uri, storage_options)
         kept = log.refresh(handle.version())  # rows and positions of one version
         name = named_group(uri, groups(kept), group)

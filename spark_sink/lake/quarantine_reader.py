@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
@@ -11,6 +10,7 @@ from spark_sink.formats.bad_values_quarantined import SCHEMA
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.foreign_parquet import open_parquet
+from spark_sink.lake.newest_version import newest_handle
 from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.positions_in_delta_log import groups, parse_group, parse_positions
 from spark_sink.lake.table_addresses import Storage
@@ -39,12 +39,12 @@ def quarantine_records(
     Raises:
         TableError: the quarantine cannot be read.
     """
-    address, options = quarantine_of(uri), dict(storage or {}) or None
+    address = quarantine_of(uri)
     wanted = pa.schema([SCHEMA.field(name) for name in columns])
     try:
         held: Mapping[str, int] = {}
         if is_delta_table(address, storage):
-            handle = DeltaTable(address, storage_options=options)
+            handle = newest_handle(address, storage)
             held = TransactionLog(address, storage).refresh(handle.version())
             for batch in all_rows(handle, columns, batch_size=_ROWS):
                 yield batch.cast(wanted)

@@ -28,6 +28,7 @@ _RETRY = "retry_timeout"
 _RETRY_S = 30
 _CUT = "list response body", "reading a body"  # in the errors of delta-rs
 _CUT_ANSWERS = 2
+_BEGINNINGS = "_delta_log/_last_checkpoint", f"_delta_log/{0:020}.json"  # a log that was cleaned up has the first
 _NO_SCHEME = "no object store has this scheme; an address begins with s3://, gs:// or abfss://, a folder with / or ./"
 
 
@@ -65,12 +66,30 @@ def is_delta_table(uri: str, storage: Storage | None = None) -> bool:
     """Return whether there is a Delta table at an address.
 
     Raises:
-        TableError: the store cannot be opened, or does not answer.
+        TableError: the store cannot be opened, does not answer, or does not list the log that it has.
     """
     try:
-        return DeltaTable.is_deltatable(uri, soon_refused(storage))
+        return DeltaTable.is_deltatable(uri, soon_refused(storage)) or _refuse_unlisted(uri, storage)
     except (DeltaError, OSError) as error:
         raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
+
+
+def _refuse_unlisted(uri: str, storage: Storage | None) -> bool:
+    """Refuse an object store that has a log and does not list it yet; return whether there is a table: no.
+
+    Raises:
+        TableError: there is a log.
+        OSError: the store does not answer.
+    """
+    if local_path(uri) is not None or _wrong_address(uri):
+        return False
+    files = filesystem(uri, storage)
+    if found := next((path for path in _BEGINNINGS if read_text(files, path) is not None), None):
+        raise TableError(
+            f"{uri}: the store lists no log of a table, and {found} is there; does a cache or a proxy list new objects "
+            "late? Run the command again"
+        )
+    return False
 
 
 def filesystem(

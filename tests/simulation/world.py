@@ -13,6 +13,7 @@ import spark_sink.lake.delta_table as delta_table_module
 import spark_sink.lake.file_rewrite as rewrite_module
 import spark_sink.lake.foreign_parquet as foreign_module
 import spark_sink.lake.newest_commits as newest_module
+import spark_sink.lake.newest_version as version_module
 import spark_sink.lake.parquet_landing as landing_module
 import spark_sink.lake.partition_folders as folders_module
 import spark_sink.lake.positions_in_delta_log as positions_module
@@ -159,8 +160,8 @@ class World:
             lineage_module,
             restored_module,
             taken_module,
-            records_module,
             storage_module,
+            version_module,
         ):
             yield module, "DeltaTable", table
         for module in (
@@ -175,6 +176,7 @@ class World:
             transactions_module,
             positions_module,
             newest_module,
+            version_module,
             checkpoint_module,
         ):
             yield module, "filesystem", self._filesystem
@@ -186,6 +188,7 @@ class World:
         # Landing is kept by its rows, and a step that is there only the first time would change the schedule.
         for module in (landing_module, landed_module):
             yield module, "time", SimpleNamespace(time=lambda: scheduler.now)
+        yield version_module, "time", SimpleNamespace(monotonic=lambda: scheduler.now, sleep=scheduler.sleep)
         sorting = type("Sorting", (KeptSorting,), {"store": self.store})
         for module in (sink_module, direct_module):
             yield module, "Sorting", sorting

@@ -25,6 +25,7 @@ from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.lake.delta_log_files import lines_of
 from spark_sink.lake.delta_log_reader import LogEntry, TransactionLog
 from spark_sink.lake.fenced_replacement import active_paths
+from spark_sink.lake.newest_version import newest_handle
 from spark_sink.lake.positions_in_delta_log import rewound
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import is_delta_table
@@ -74,7 +75,7 @@ def find_taken(uri: str, group: str, storage: Storage | None) -> Taken | None:
     address, options = quarantine_of(uri), dict(storage or {}) or None
     if not is_delta_table(address, storage):
         return None
-    handle = DeltaTable(address, storage_options=options)
+    handle = newest_handle(address, storage)
     log, version = TransactionLog(address, storage), handle.version()
     kept = log.refresh(version)
     mark = kept.get(rewound(group), -1)
@@ -136,12 +137,11 @@ def put_back(uri: str, group: str, storage: Storage | None) -> None:
         TableError: files of the former version are gone, or others restored the quarantine again and again.
         CommitFailedError: another writer committed in between.
     """
-    options = dict(storage or {}) or None
     for _ in range(_ATTEMPTS):
         taken = find_taken(uri, group, storage)
         if taken is None:
             return
-        handle = DeltaTable(taken.address, storage_options=options)
+        handle = newest_handle(taken.address, storage)
         if handle.version() != taken.version:
             continue
         # The mark goes onto exactly the version that was compared: it must resolve no RESTORE that came after it.

@@ -22,6 +22,7 @@ from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.holes_and_doubles import named_group, scan_table
 from spark_sink.lake.matching_tables import refuse_quarantine
+from spark_sink.lake.newest_version import newest_handle
 from spark_sink.lake.positions_in_delta_log import (
     application,
     groups,
@@ -80,7 +81,7 @@ def rewind(
     if not is_delta_table(uri, options):
         raise TableError(no_delta_table(uri))
     try:
-        handle = DeltaTable(uri, storage_options=options)
+        handle = newest_handle(uri, storage)
         log = TransactionLog(uri, storage)
         kept = dict(log.refresh(handle.version()))
         name = _group(uri, kept, group, storage)
@@ -159,7 +160,7 @@ def _count_ahead(log: TransactionLog, group: str, found: Sequence[Rewound], stor
         ]
         return reduce(or_, each)
 
-    rows = rows_where(DeltaTable(address, storage_options=options), above, ["topic", "partition", "offset"])
+    rows = rows_where(newest_handle(address, storage), above, ["topic", "partition", "offset"])
     return sum(batch.num_rows for batch in rows)
 
 
@@ -218,7 +219,7 @@ def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
         return
     # The quarantine is read first, because an agent that runs adds to it after its table. The other way round, what it
     # adds between the two reads would look as if it were ahead of the table, and be deleted.
-    handle = DeltaTable(address, storage_options=options)
+    handle = newest_handle(address, storage)
     log = TransactionLog(address, storage)
     held = parse_positions(log.refresh(handle.version()), group)
     _refuse_unresolved(log, group)
