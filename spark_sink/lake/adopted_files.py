@@ -14,6 +14,7 @@ from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import refuse_unidentified, storage_errors
 from spark_sink.lake.row_offsets import merge_spans, spans_of
 from spark_sink.lake.table_contract import DataFile, Span
+from spark_sink.lake.table_storage import address_of
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _ROWS = 1 << 17  # in memory at once
@@ -32,7 +33,7 @@ def describe_written(files: pa_fs.FileSystem, path: str, columns: Sequence[str])
     """
     spans: dict[TopicPartition, Span] = {}
     statistics = FileStatistics()
-    with storage_errors(path):
+    with storage_errors(address_of(files, path)):
         size = files.get_file_info(path).size
         with files.open_input_file(path) as stream:
             wanted = [name for name in BOUNDED if name in columns]

@@ -45,7 +45,7 @@ from spark_sink.lake.second_group import refuse_second_group
 from spark_sink.lake.table_addresses import Storage, table_uri
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.table_storage import filesystem, repeated_if_cut, soon_refused
+from spark_sink.lake.table_storage import address_of, filesystem, repeated_if_cut, soon_refused
 from spark_sink.lake.unwritten_quarantine import named_quarantine
 from spark_sink.lake.vacuumed_files import refuse_gone
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -264,7 +264,7 @@ class DeltaLakeTable:
             TableError: the storage refused.
         """
         files = filesystem(self._uri, self._storage)
-        with storage_errors(file.path), files.open_input_file(file.path) as stream:
+        with storage_errors(address_of(files, file.path)), files.open_input_file(file.path) as stream:
             rows = open_parquet(stream).read()
         values = file.partition_values
         constant = tuple(name for name in ("topic", "partition") if name in values)

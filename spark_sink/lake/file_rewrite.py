@@ -19,6 +19,7 @@ from spark_sink.lake.file_statistics import FileStatistics
 from spark_sink.lake.foreign_parquet import open_parquet, with_times_of, without_views
 from spark_sink.lake.parquet_landing import close_stream, storage_errors
 from spark_sink.lake.partition_folders import make_folder, new_file
+from spark_sink.lake.table_storage import address_of
 
 _GROUP_BYTES = 8 << 20
 # Small batches are decoded into memory that is used again. A batch of all rows of a file needs new memory from the
@@ -156,7 +157,7 @@ def write_rewrite(files: pa_fs.FileSystem, small: Sequence[TableFile], schema: p
     adds: list[AddAction] = []
     joined: _Joined | None = None
     for one in small:
-        with storage_errors(one.path), files.open_input_file(one.path) as stream:
+        with storage_errors(address_of(files, one.path)), files.open_input_file(one.path) as stream:
             source = open_parquet(stream)
             found = source.schema_arrow
             columns = with_times_of(schema, found)
@@ -185,7 +186,7 @@ def write_without(files: pa_fs.FileSystem, file: TableFile, dropped: Collection[
         ArrowException: a time of the file does not fit the table's type.
     """
     now_ms = int(time.time() * 1000)
-    with storage_errors(file.path), files.open_input_file(file.stored) as stream:
+    with storage_errors(address_of(files, file.path)), files.open_input_file(file.stored) as stream:
         rows = open_parquet(stream).read()
         columns = with_times_of(schema, rows.schema)
         rows = rows.cast(pa.schema([one.with_type(without_views(one.type)) for one in columns]))

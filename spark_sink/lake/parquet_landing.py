@@ -21,6 +21,7 @@ from spark_sink.lake.file_statistics import FileStatistics
 from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.row_offsets import merge_spans, spans_of
 from spark_sink.lake.table_contract import KEYS, DataFile, Span
+from spark_sink.lake.table_storage import address_of
 from spark_sink.ranges.batch_offset import TopicPartition
 
 Values = tuple[str | None, ...]
@@ -189,8 +190,7 @@ class _OpenFile:
         self._layout = layout
         self._values = dict(zip(layout.partition_columns, values, strict=True))
         self._path = new_file(self._values)
-        # A local disk does not say where it is full; the error of an object store has the address.
-        self._place = f"{files.base_path}{self._path}" if isinstance(files, pa_fs.SubTreeFileSystem) else self._path
+        self._place = address_of(files, self._path)  # a local disk does not say where it is full
         self._held: list[pa.Table] = []
         self.held_bytes = self._bytes = 0
         self._spans: dict[TopicPartition, Span] = {}
@@ -283,7 +283,8 @@ def close_stream(stream: pa.NativeFile, files: pa_fs.FileSystem, path: str) -> i
     size: int = stream.tell()
     stream.close()
     if (stored := files.get_file_info(path).size) != size:
-        raise TableError(f"{path}: {size} bytes were written, and {stored or 0} are stored; nothing was committed")
+        place = address_of(files, path)
+        raise TableError(f"{place}: {size} bytes were written, and {stored or 0} are stored; nothing was committed")
     return size
 
 

@@ -16,7 +16,7 @@ from spark_sink.lake.positions_in_delta_log import groups, parse_group, parse_po
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_dataset import all_rows
-from spark_sink.lake.table_storage import filesystem, is_delta_table
+from spark_sink.lake.table_storage import address_of, filesystem, is_delta_table
 from spark_sink.lake.unwritten_quarantine import named_quarantine
 
 _ROWS = 8192  # rows of one part, because values may be large
@@ -75,6 +75,7 @@ def file_records(
     Raises:
         TableError: the file cannot be read.
     """
-    with storage_errors(file.path), filesystem(address, storage).open_input_file(file.path) as stream:
+    files = filesystem(address, storage)
+    with storage_errors(address_of(files, file.path)), files.open_input_file(file.path) as stream:
         for batch in open_parquet(stream).iter_batches(batch_size=_ROWS, columns=wanted.names):
             yield batch.select(wanted.names).cast(wanted)

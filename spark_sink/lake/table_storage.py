@@ -170,11 +170,28 @@ def listing(uri: str) -> Iterator[None]:
         raise TableError(f"{uri}: its folders cannot be listed: {why}") from error
 
 
+def address_of(files: pa_fs.FileSystem, path: str) -> str:
+    """Return the address of a file, for messages: its path alone names no table.
+
+    Args:
+        files: from `filesystem`, or one of pyarrow's that is rooted at a folder.
+        path: in it.
+    """
+    if isinstance(files, pa_fs.SubTreeFileSystem):
+        return f"{files.base_path}{path}"
+    handler = getattr(files, "handler", None)
+    return f"{handler.address}/{path}" if isinstance(handler, _ObjectStore) else path
+
+
 class _ObjectStore(DeltaStorageHandler):
     """delta-rs' store for Arrow, with output that accepts Arrow's buffers; delta-rs accepts only bytes.
 
     A listing whose answer was cut is requested again; delta-rs lists also to get the size of a single file.
     """
+
+    def __init__(self, uri: str, options: dict[str, str], sizes: dict[str, int] | None = None) -> None:
+        super().__init__(uri, options, sizes)
+        self.address = uri.rstrip("/")
 
     def get_file_info_selector(self, selector: pa_fs.FileSelector) -> list[pa_fs.FileInfo]:
         return repeated_if_cut(partial(super().get_file_info_selector, selector))

@@ -44,7 +44,7 @@ from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.table_addresses import PLACEHOLDER
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_landing
-from spark_sink.lake.table_storage import folders_in
+from spark_sink.lake.table_storage import address_of, folders_in
 from spark_sink.sink.delta_sink import BatchWriter, DeltaExactlyOnceSink, Landed, SinkWriter, stream_writer
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
 from spark_sink.sink.sink_options import BATCH_RUN, ICEBERG_FORMAT, SinkOptions, option_value
@@ -209,7 +209,7 @@ class SparkLanding:
         """Write the bad rows, which are in files of Spark's, to files of the quarantine."""
         landing: Landing | None = None
         for path in paths:
-            with storage_errors(path), files.open_input_file(path) as stream:
+            with storage_errors(address_of(files, path)), files.open_input_file(path) as stream:
                 for batch in open_parquet(stream).iter_batches(_BAD_ROWS):
                     _, bad = split(_unpacked(pa.Table.from_batches([batch])), run)
                     landing = landing or open_landing(

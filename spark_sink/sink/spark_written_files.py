@@ -13,6 +13,7 @@ from spark_sink.lake.adopted_files import describe_written
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.table_storage import address_of
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def adopt(landing: Landing, found: Iterable[DataFile]) -> list[DataFile]:
     """
     for file in found:
         name = f"part-{uuid.uuid4().hex}.parquet"
-        with storage_errors(file.path):
+        with storage_errors(address_of(landing.files, file.path)):
             landing.files.move(file.path, name)
         landing.add(replace(file, path=name))
     return landing.close()
@@ -54,14 +55,14 @@ def adopt(landing: Landing, found: Iterable[DataFile]) -> list[DataFile]:
 
 def rows_in(files: pa_fs.FileSystem, path: str) -> int:
     """Return the number of rows of a file, from its footer."""
-    with storage_errors(path), files.open_input_file(path) as stream:
+    with storage_errors(address_of(files, path)), files.open_input_file(path) as stream:
         rows: int = open_parquet(stream).metadata.num_rows
     return rows
 
 
 def parquet_files(files: pa_fs.FileSystem, folder: str) -> list[str]:
     """Return the paths of the data files in a folder, which need not exist."""
-    with storage_errors(folder):
+    with storage_errors(address_of(files, folder)):
         found = files.get_file_info(pa_fs.FileSelector(folder, allow_not_found=True))
     return sorted(
         one.path for one in found if one.is_file and one.extension == "parquet" and one.base_name[0] not in "._"
@@ -70,7 +71,7 @@ def parquet_files(files: pa_fs.FileSystem, folder: str) -> list[str]:
 
 def last_write(files: pa_fs.FileSystem, folder: str) -> float:
     """Return the time of the last write in a folder, seconds since 1970."""
-    with storage_errors(folder):
+    with storage_errors(address_of(files, folder)):
         found = files.get_file_info(pa_fs.FileSelector(folder, allow_not_found=True, recursive=True))
         found.append(files.get_file_info(folder))
     return max(one.mtime_ns or 0 for one in found) / 1e9

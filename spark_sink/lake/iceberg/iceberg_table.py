@@ -214,7 +214,7 @@ class IcebergTable:
         table = self._table or self._load()
         if table is None:
             raise TableError(f"{self.name}: there is no table")
-        with storage_errors(file.path), table.io.new_input(location(file)).open() as stream:
+        with storage_errors(location(file)), table.io.new_input(location(file)).open() as stream:
             rows = open_parquet(stream).read()
         left = rows.filter(above(rows, floors))
         if not left.num_rows:

@@ -34,7 +34,7 @@ from spark_sink.lake.partition_folders import make_folder, new_file
 from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
 from spark_sink.lake.table_addresses import Storage, table_uri
 from spark_sink.lake.table_settings import TableSettings
-from spark_sink.lake.table_storage import filesystem, is_delta_table
+from spark_sink.lake.table_storage import address_of, filesystem, is_delta_table
 
 _DATE: Final = "date"
 _STAMP: Final = pa.timestamp("us", tz="UTC")
@@ -211,7 +211,7 @@ def _land(files: pa_fs.FileSystem, path: str, write: OpsWrite) -> tuple[AddActio
     rows = write.rows.drop_columns([_DATE])
     statistics = FileStatistics()
     statistics.add(rows)
-    with storage_errors(path):
+    with storage_errors(address_of(files, path)):
         make_folder(files, path)
         with files.open_output_stream(path) as stream:
             pq.write_table(rows, stream, compression="zstd")
