@@ -11,10 +11,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import Transaction
 
-from spark_sink.errors import TableError
+from spark_sink.errors import TableError, plain
 from spark_sink.lake.delta_log_files import lines_of, list_log, log_errors, read_commit, transactions_of
 from spark_sink.lake.files_doubled_by_optimize import RewriteLineage
 from spark_sink.lake.table_addresses import Storage
@@ -226,6 +227,11 @@ class TransactionLog:
                     self._note_operation(at, read_commit(self._files, at) or "")
         for at in range(begin + 1, target + 1):
             text = read_commit(self._files, at)
+            if text is None and at in found.commits:
+                raise TableError(
+                    f"{self.uri}: version {target} cannot be read: the store lists commit {at}, and did not find it a "
+                    "moment later; if this repeats, did another program clean up the log?"
+                )
             if text is None:
                 raise TableError(
                     f"{self.uri}: version {target} cannot be read, commit {at} is missing and there is no checkpoint "
@@ -259,17 +265,23 @@ class TransactionLog:
 
     def _checkpoint(self, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
         for path in paths:
-            with self._files.open_input_file(path) as file:
-                parquet = pq.ParquetFile(file, pre_buffer=True)
-                if "txn" not in parquet.schema_arrow.names:
-                    raise TableError(
-                        f"{self.uri}: the checkpoint {path} has no application transactions (column txn), which hold "
-                        "the positions; nothing was written. The program that wrote it does not follow Delta's "
-                        "protocol. If the log still has the commits before it, delete this file and "
-                        "_last_checkpoint; else put the log back from a backup"
-                    )
-                rows = parquet.read(columns=["txn"]).column("txn")
+            try:
+                rows = self._checkpoint_rows(path)
+            except (OSError, ValueError) as error:  # Arrow's own have no name of the file
+                raise OSError(f"the checkpoint {path}: {plain(error)}") from error
             yield from ((one["appId"], one["version"]) for one in rows.drop_null().to_pylist() if one["appId"])
+
+    def _checkpoint_rows(self, path: str) -> pa.ChunkedArray:
+        with self._files.open_input_file(path) as file:
+            parquet = pq.ParquetFile(file, pre_buffer=True)
+            if "txn" not in parquet.schema_arrow.names:
+                raise TableError(
+                    f"{self.uri}: the checkpoint {path} has no application transactions (column txn), which hold "
+                    "the positions; nothing was written. The program that wrote it does not follow Delta's "
+                    "protocol. If the log still has the commits before it, delete this file and "
+                    "_last_checkpoint; else put the log back from a backup"
+                )
+            return parquet.read(columns=["txn"]).column("txn")
 
 
 def our_note(text: str) -> Mapping[str, Any]:

@@ -33,8 +33,7 @@ class WholeAvroFile(AvroFile[_Entry]):  # type: ignore[type-var]  # its bound is
 
     def __enter__(self) -> "WholeAvroFile[_Entry]":
         file: InputFile = self.input_file
-        with file.open() as stream:
-            content = stream.read()
+        content = content_of(file)
         self.input_file = _InMemory(content)  # type: ignore[assignment]  # only `open` is called
         try:
             super().__enter__()
@@ -48,6 +47,21 @@ class WholeAvroFile(AvroFile[_Entry]):  # type: ignore[type-var]  # its bound is
 
 def _not_whole(file: "InputFile", content: bytes) -> OSError:
     return OSError(f"{file.location}: the {len(content)} bytes that were read are not the whole file")
+
+
+def content_of(file: "InputFile") -> bytes:
+    """Read a file.
+
+    Raises:
+        OSError: it cannot be read; the message has its address, which Arrow's message of an object store lacks.
+    """
+    try:
+        with file.open() as stream:
+            return bytes(stream.read())
+    except OSError as error:
+        if error.errno is not None or file.location.rpartition("/")[2] in str(error):
+            raise
+        raise OSError(f"{file.location}: {error}") from error
 
 
 def read_only_whole() -> None:

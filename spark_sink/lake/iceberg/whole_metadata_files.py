@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from pyiceberg.serializers import Compressor, FromByteStream, FromInputFile
 from pyiceberg.typedef import UTF8
 
+from spark_sink.lake.iceberg.whole_avro_files import content_of
+
 if TYPE_CHECKING:
     from pyiceberg.io import InputFile
     from pyiceberg.table.metadata import TableMetadata
@@ -25,8 +27,7 @@ def read_only_whole_metadata() -> None:
 
 
 def _table_metadata(input_file: "InputFile", encoding: str = UTF8) -> "TableMetadata":
-    with input_file.open() as stream:
-        content = stream.read()
+    content = content_of(input_file)
     compressor = Compressor.get_compressor(input_file.location)
     try:
         return FromByteStream.table_metadata(io.BytesIO(content), encoding, compressor)

@@ -92,3 +92,46 @@ def test_a_commit_that_is_empty_in_the_storage_changes_nothing(tmp_path: Path) -
     before = TransactionLog(str(tmp_path / "table"), {}).refresh()
     (tmp_path / "table" / "_delta_log" / f"{2:020}.json").write_text("")
     assert TransactionLog(str(tmp_path / "table"), {}).refresh() == before
+
+
+def test_a_checkpoint_that_was_cut_is_named(tmp_path: Path) -> None:
+    """A table may have hundreds of them, and one must be put back from a backup."""
+    kind = kind_of("delta", tmp_path)
+    kind.make().create(SCHEMA)
+    kind.foreign["checkpoint"]()
+    [checkpoint] = tmp_path.rglob("*.checkpoint.parquet")
+    content = checkpoint.read_bytes()
+    for kept in (0, 3, len(content) // 2, len(content) - 1):
+        checkpoint.write_bytes(content[:kept])
+        with pytest.raises(
+            TableError, match=rf"/table: the table's log .* the checkpoint _delta_log/{checkpoint.name}: "
+        ):
+            TransactionLog(str(tmp_path / "table"), {}).refresh()
+
+
+def test_a_commit_that_is_listed_and_not_found_is_no_log_that_was_cleaned_by_hand(tmp_path: Path) -> None:
+    """A store that answers 404 once; a person would look for a commit that is there."""
+    kind = kind_of("delta", tmp_path)
+    table = kind.make()
+    table.create(SCHEMA)
+    _write(table, kind, 0, 3)
+    log = TransactionLog(str(tmp_path / "table"), {})
+    log._files = _Gone(log._files, commit_path(1))
+    with pytest.raises(TableError, match="the store lists commit 1, and did not find it"):
+        log.refresh(1)
+
+
+class _Gone:
+    """A file system that lists a file and does not find it."""
+
+    def __init__(self, files: Any, path: str) -> None:
+        self._files, self._path = files, path
+
+    def open_input_stream(self, path: str) -> Any:
+        """Open another file."""
+        if path == self._path:
+            raise FileNotFoundError(path)
+        return self._files.open_input_stream(path)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)

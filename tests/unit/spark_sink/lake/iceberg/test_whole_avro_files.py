@@ -1,17 +1,21 @@
 """Manifests of which a store gives a part only: no commit drops the files that the rest names."""
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from pyiceberg.io.pyarrow import PyArrowFile
 from pyiceberg.manifest import clear_manifest_cache
 
 from spark_sink.errors import TableError
+from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.iceberg.repeated_requests import asked_once
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink import commit_by_compare_and_swap
 from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
-from tests.table_kinds import SCHEMA, Kind, kind_of
+from tests.table_kinds import ADDRESS, SCHEMA, Kind, kind_of, warehouse
 
 A = TopicPartition("a", 0)
 SYNC = 16  # bytes of the marker after the header and each block
@@ -83,3 +87,23 @@ def test_a_reader_refuses_manifests_that_were_cut(tmp_path: Path, name: str) -> 
     clear_manifest_cache()
     with pytest.raises(OSError, match="not the whole file"):
         kind.rows()
+
+
+@pytest.mark.parametrize("ending", [".metadata.json", ".avro"], ids=["metadata", "manifests"])
+def test_a_file_that_a_store_refuses_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    """Arrow's message of a GET that an object store has refused names neither the object nor the table."""
+    kind = kind_of("iceberg", tmp_path)
+    kind.make().create(SCHEMA)
+    _write(kind, 0)
+    clear_manifest_cache()
+    real = PyArrowFile.open
+
+    def opened(file: PyArrowFile, *arguments: bool, **named: bool) -> Any:
+        if file.location.endswith(ending):
+            raise OSError("AWS Error RESOURCE_NOT_FOUND during GetObject operation")
+        return real(file, *arguments, **named)
+
+    monkeypatch.setattr(PyArrowFile, "open", opened)
+    sentence = rf"^lake.raw.events: cannot be read: OSError: file:.*{ending}: AWS Error"
+    with asked_once(), pytest.raises(TableError, match=sentence):
+        verify(ADDRESS, "g", warehouse(tmp_path))
