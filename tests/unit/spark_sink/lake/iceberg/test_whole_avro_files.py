@@ -2,9 +2,12 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import create_autospec
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pytest
+from pyiceberg.io import InputFile
 from pyiceberg.io.pyarrow import PyArrowFile
 from pyiceberg.manifest import clear_manifest_cache
 
@@ -12,6 +15,7 @@ from spark_sink.errors import TableError
 from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.repeated_requests import asked_once
+from spark_sink.lake.iceberg.whole_avro_files import content_of
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink import commit_by_compare_and_swap
 from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
@@ -107,3 +111,31 @@ def test_a_file_that_a_store_refuses_is_named(tmp_path: Path, monkeypatch: pytes
     sentence = rf"^lake.raw.events: cannot be read: OSError: file:.*{ending}: AWS Error"
     with asked_once(), pytest.raises(TableError, match=sentence):
         verify(ADDRESS, "g", warehouse(tmp_path))
+
+
+class _Short(pa.BufferReader):  # type: ignore[misc]  # pyarrow has no types
+    """A file in S3 as Arrow reads it where the answer is short: its buffer had another file before."""
+
+    received: bytes
+
+    def read(self, nbytes: int | None = None) -> bytes:
+        """Read into the buffer."""
+        before: bytes = super().read(nbytes)
+        return self.received + before[len(self.received) :]
+
+    def readinto(self, b: memoryview) -> int:
+        """Read into the memory of the caller."""
+        b[: len(self.received)] = self.received
+        return len(b)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
+def test_what_the_memory_had_before_is_no_file(part: float) -> None:
+    """An older list of the same size is whole, and its snapshot lacks the rows of the later ones."""
+    older, newer = b"o" * 900, b"n" * 900
+    received = newer[: int(part * len(newer))]
+    stream = _Short(older)
+    stream.received = received
+    file = create_autospec(InputFile, instance=True)
+    file.open.return_value = stream
+    assert content_of(file) == received + bytes(len(newer) - len(received))
