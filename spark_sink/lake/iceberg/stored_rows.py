@@ -200,15 +200,18 @@ def _naming_file(reader: "ArrowScan", files: "Sequence[FileScanTask]") -> Iterat
     """Add the name of the file that cannot be read: pyiceberg reads files as buffers, so Arrow's errors have none.
 
     Raises:
-        TableError: the block has failed, and one of the files cannot be read.
+        TableError: the block has failed, and its error names none of the files.
     """
     try:
         yield
     except Exception as error:  # each store has its own errors
-        damaged = _unreadable_file(reader, files)
-        if damaged is None or damaged.rpartition("/")[2] in str(error):
+        if any(one.file.file_path.rpartition("/")[2] in str(error) for one in files):
             raise
-        raise TableError(f"{damaged}: {plain_with_class(error)}") from error
+        place = _unreadable_file(reader, files)
+        if place is None:  # what a store or a proxy gets wrong once is right at the second reading
+            others = f" or one of the {len(files) - 1} files read with it" if len(files) > 1 else ""
+            place = f"{files[0].file.file_path}{others}"
+        raise TableError(f"{place}: {plain_with_class(error)}") from error
 
 
 def _unreadable_file(reader: "ArrowScan", files: "Sequence[FileScanTask]") -> str | None:

@@ -93,3 +93,25 @@ def test_a_snapshot_that_expires_while_it_is_opened_is_opened_again(
     stored = open_to_read_later(ADDRESS, warehouse(tmp_path))
     assert stored is not None
     assert pa.Table.from_batches(stored.rows(["offset"]))["offset"].to_pylist() == [1, 0]
+
+
+@pytest.mark.parametrize(("written", "place"), [(1, r"part-\w+\.parquet"), (4, r"one of the 2 files read with it")])
+def test_a_file_that_is_cut_once_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int, place: str
+) -> None:
+    """Arrow's error has no name, and a second reading finds every file whole."""
+    writer = Writer(tmp_path)
+    for at in range(written):
+        writer.write(at, at + 1)
+    read, groups = _FileScan.to_record_batches, iter(range(written))
+
+    def cut(scan: _FileScan, tasks: list[FileScanTask]) -> Iterator[pa.RecordBatch]:
+        if next(groups, None) == min(1, written - 1):  # the first group has one file, the second the others
+            raise pa.ArrowInvalid("Parquet magic bytes not found in footer")
+        return read(scan, tasks)
+
+    monkeypatch.setattr(_FileScan, "to_record_batches", cut)
+    stored = open_stored(ADDRESS, warehouse(tmp_path))
+    assert stored is not None
+    with pytest.raises(TableError, match=rf"^lake.raw.events: cannot be read: file:.*{place}: ArrowInvalid: Parquet"):
+        list(stored.rows(["offset"]))
