@@ -176,10 +176,13 @@ def use(module: ModuleType, patch: pytest.MonkeyPatch) -> None:
 
 
 @compiled
-@given(st.data())
-@settings(max_examples=100, deadline=None)
-def test_plans_are_the_same(data: st.DataObject) -> None:
+@pytest.mark.parametrize("examples", [10, pytest.param(100, marks=pytest.mark.long)])
+def test_plans_are_the_same(examples: int) -> None:
     """Whole plans and the joins after them, for all that changes how partitions are placed."""
+    settings(max_examples=examples, deadline=None)(given(st.data())(_compare_plans))()
+
+
+def _compare_plans(data: st.DataObject) -> None:
     draw = data.draw
     sizes = draw(st.lists(st.sampled_from([1, 2, 5, 30, 80]), min_size=1, max_size=12))
     topics = [Topic(f"t{i}", size) for i, size in enumerate(sizes)]
