@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from spark_sink.errors import ConflictError, SchemaError
-from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Span
+from spark_sink.lake.table_contract import NOT_CREATED, Change, DataFile, Quarantined, Snapshot, Span
 from spark_sink.ranges.batch_offset import TopicPartition
 
 __all__ = ["MemoryStore", "MemoryTable", "Record"]
@@ -101,9 +101,17 @@ class MemoryTable:
         if self.store.schema is None:
             self.store.schema, self.store.version = schema, 0
 
+    def begin(self, schema: pa.Schema) -> Snapshot:
+        """Return the first state of a table that `refresh` did not find; the table exists from the first swap on."""
+        return Snapshot(version=NOT_CREATED, positions={}, schema=schema)
+
     def swap(self, snapshot: Snapshot, change: Change) -> None:
         """Commit the change on top of the snapshot, or raise ConflictError."""
         store = self.store
+        if snapshot.version == NOT_CREATED:
+            if store.schema is not None:
+                raise ConflictError("the table was created since")
+            self.create(snapshot.schema)
         if any(store.changed.get(key, -1) > snapshot.version for key in change.positions):
             raise ConflictError("a position was set since the snapshot")
         if any(store.identified.get(topic, -1) > snapshot.version for topic in change.identities):

@@ -236,10 +236,7 @@ class TableWriter:
 
     def _register(self, table: LakeTable, columns: pa.Schema, wanted: Mapping[str, int]) -> dict[str, int]:
         for _ in range(_ATTEMPTS):
-            snapshot = table.refresh()
-            if snapshot is None:
-                table.create(columns)
-                continue
+            snapshot = table.refresh() or table.begin(columns)
             new = {name: number for name, number in wanted.items() if name not in snapshot.identities}
             if not new:
                 return {name: snapshot.identities[name] for name in wanted}

@@ -5,7 +5,8 @@
 * `delta_table`: the implementation of that contract with Delta.
 * `iceberg`: the implementation of that contract with Iceberg.
 * `table_formats`: opens a table of either format by its address.
-* `delta_transaction`: commits files and application transactions to a Delta table.
+* `delta_creation`: creates Delta tables; `delta_transaction`: commits files and application transactions to them;
+  `delta_commit_parts`: a change as the parts of such a commit.
 * `delta_log_reader`: application transactions (`txn`) read from the Delta log; `newest_commits`: only from its newest
   commits; `delta_log_files`: the files of a log.
 * `newest_version`: opens a Delta table at its newest version, also if the listing of its log is behind.

@@ -11,30 +11,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.quarantine_addresses import quarantine_of
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_put_check import refuse_overwriting_store
-from spark_sink.lake.delta_log_reader import TransactionLog, lasting
+from spark_sink.lake.delta_commit_parts import CommitParts
+from spark_sink.lake.delta_creation import create_empty, create_with, created_id
+from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_transaction import commit
-from spark_sink.lake.file_descriptions import describe_quarantined
-from spark_sink.lake.file_statistics import bounded_columns
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import Landing, normal_schema, storage_errors
 from spark_sink.lake.positions_in_delta_log import (
-    application,
-    batch_write,
-    beginning,
     groups,
-    identity,
     parse_group,
     parse_positions,
-    quarantined,
     replays,
     rewound,
 )
@@ -43,7 +37,7 @@ from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, fitting, refuse_new, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.second_group import refuse_second_group
 from spark_sink.lake.table_addresses import Storage, table_uri
-from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_contract import KEYS, NOT_CREATED, Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import address_of, filesystem, repeated_if_cut, soon_refused
 from spark_sink.lake.unwritten_quarantine import named_quarantine
@@ -52,8 +46,6 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 _log = logging.getLogger("azimuth.sink")
 _ATTEMPTS = 5
-# Opening a table reads a checkpoint and all commits after it; writing a checkpoint costs time per file of the table.
-PROPERTIES = {"delta.checkpointInterval": "50"}
 
 
 class DeltaLakeTable:
@@ -151,24 +143,16 @@ class DeltaLakeTable:
             TableError: the storage refused, or a property is invalid.
         """
         refuse_overwriting_store(self._uri, self._storage)
-        partitioned = list(self._settings.layout.partition_columns)
-        # Statistics columns are set explicitly: delta-rs' datasets assume that no filter matches a column without
-        # bounds.
-        bounded = {"delta.dataSkippingStatsColumns": ",".join(bounded_columns(schema, partitioned))}
         try:
             # Kept, as it takes a third of the time of a first commit to read the new table again.
-            self._handle = DeltaTable.create(
-                self._uri,
-                schema=Schema([delta_field(one) for one in schema]),
-                partition_by=partitioned or None,
-                configuration={**PROPERTIES, **bounded, **self._settings.properties},
-                storage_options=self._storage or None,
-                # With the default retries a late creator would commit a second protocol and table id as version 1.
-                commit_properties=CommitProperties(max_commit_retries=0),
-            )
+            self._handle = create_empty(self._uri, schema, self._settings, self._storage)
         except (DeltaError, OSError, ValueError) as error:
             if not self._exists():
                 raise TableError(f"{self._uri}: the table cannot be created: {plain(error)}") from error
+
+    def begin(self, schema: pa.Schema) -> Snapshot:
+        """Return the state of a table that the first swap creates: one commit takes half the time of two."""
+        return Snapshot(version=NOT_CREATED, positions={}, schema=schema)
 
     def add_columns(self, columns: pa.Schema) -> None:
         """Add columns and fields that the table lacks and can have; no error if other writers were faster each time.
@@ -196,33 +180,30 @@ class DeltaLakeTable:
             TableError: the storage refused; the commit may or may not have succeeded.
         """
         handle = self._handle
-        if handle is None or handle.version() != snapshot.version:
+        if (NOT_CREATED if handle is None else handle.version()) != snapshot.version:
             raise ConflictError(f"{self._uri}: version {snapshot.version} is not the one that was looked at last")
         refuse_overwriting_store(self._uri, self._storage)
-        self.refuse_rules()
-        self._fit(handle, snapshot.schema, change.schema)
-        refuse_other_partitioning(self._uri, handle.metadata().partition_columns, change.files)
+        if handle is not None:
+            self.refuse_rules()
+            self._fit(handle, snapshot.schema, change.schema)
+        refuse_other_partitioning(self._uri, self._partitioned(handle), change.files)
         if change.beginnings:
             self.refuse_other_groups(change.beginnings.__contains__)
         refuse_gone(self._uri, {file.path: file.written_ms for file in change.files}, self._storage)
-        transactions = [
-            *(lasting(application(self._group, key), end) for key, end in change.positions.items()),
-            *(lasting(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
-            *(lasting(identity(self._group, topic), number) for topic, number in change.identities.items()),
-            *(lasting(batch_write(self._group, query), number) for query, number in change.writes.items()),
-        ]
-        note = dict(change.note)
-        if change.replays is not None:
-            transactions.append(lasting(replays(self._group), change.replays))
         if change.quarantined is not None:
-            bad, ends = change.quarantined.files, change.quarantined.ends
-            refuse_gone(quarantine_of(self._uri), {file.path: file.written_ms for file in bad}, self._storage)
-            transactions += [lasting(quarantined(self._group, key), end) for key, end in ends.items()]
-            note["quarantined"] = describe_quarantined(self._group, change.quarantined)
+            bad = {file.path: file.written_ms for file in change.quarantined.files}
+            refuse_gone(quarantine_of(self._uri), bad, self._storage)
+        if handle is None:
+            self._create_with(change)
+        else:
+            self._commit(handle, change)
+
+    def _commit(self, handle: DeltaTable, change: Change) -> None:
+        own = CommitParts.of(change, self._group)
         # delta-rs retries a commit without checking the positions of other groups, so a group begins in one attempt.
         retries = 0 if change.beginnings else None
         try:
-            commit(handle, [_add(file) for file in change.files], transactions, note, retries)
+            commit(handle, own.files, own.transactions, own.note, retries)
         except CommitFailedError as error:
             with storage_errors(self._uri):
                 lost = self._log.has_commit(handle.version() + 1)
@@ -233,6 +214,19 @@ class DeltaLakeTable:
             ) from error
         except (DeltaError, OSError) as error:
             raise TableError(f"{self._uri}: the commit failed: {plain(error)}") from error
+
+    def _create_with(self, change: Change) -> None:
+        own = CommitParts.of(change, self._group)
+        try:
+            create_with(own, self._uri, change.schema, self._settings, self._storage)
+        except (DeltaError, OSError, ValueError) as error:
+            if self._exists():
+                raise ConflictError(f"{self._uri}: the table was created meanwhile: {plain(error)}") from error
+            raise TableError(f"{self._uri}: the table cannot be created: {plain(error)}") from error
+        self._id = created_id(self._uri, self._storage)  # else a table in its place would be taken for this one
+
+    def _partitioned(self, handle: DeltaTable | None) -> list[str]:
+        return list(self._settings.layout.partition_columns) if handle is None else handle.metadata().partition_columns
 
     def refuse_other_groups(self, begins: Callable[[TopicPartition], bool]) -> None:
         """Refuse to begin partitions that another group has written, up to the last `refresh`.
@@ -369,14 +363,3 @@ class DeltaLakeTable:
 
 def _arrow_schema(handle: DeltaTable) -> pa.Schema:
     return normal_schema(arrow_columns(handle.schema()))
-
-
-def _add(file: DataFile) -> AddAction:
-    return AddAction(
-        path=file.path,
-        size=file.size_bytes,
-        partition_values=file.partition_values,
-        modification_time=file.written_ms,
-        data_change=True,
-        stats=file.stats,
-    )

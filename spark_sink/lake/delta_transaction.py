@@ -48,8 +48,13 @@ def commit(
         partition_by=handle.metadata().partition_columns,
         commit_properties=CommitProperties(
             app_transactions=list(transactions),
-            custom_metadata={OURS: dict(note or {}), TRANSACTIONS: len(transactions)},
+            custom_metadata=metadata_of(transactions, note or {}),
             max_commit_retries=retries,
         ),
         post_commithook_properties=None if cleans_up else _ONLY_CHECKPOINTS,
     )
+
+
+def metadata_of(transactions: Sequence[Transaction], note: Mapping[str, object]) -> dict[str, object]:
+    """Return what a commit with these transactions has in its metadata."""
+    return {OURS: dict(note), TRANSACTIONS: len(transactions)}

@@ -77,12 +77,16 @@ class LostRecordsError(TableError):
         self.left = left
 
 
+NOT_CREATED = -1
+"""The version of a table that the first swap creates."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """A table at one version.
 
     Attributes:
-        version: rises with each commit.
+        version: rises with each commit; `NOT_CREATED` before the first one.
         positions: the group's next offset by partition, at exactly this version.
         schema: the columns.
         replays: number of replays from the quarantine.
@@ -150,6 +154,12 @@ class Table(Protocol):
 
     def create(self, schema: pa.Schema) -> None:
         """Create the table; no error if another writer was faster."""
+
+    def begin(self, schema: pa.Schema) -> Snapshot:
+        """Return the first state of a table that `refresh` did not find; the table exists from the first swap on.
+
+        A format may create it here. If another writer is faster, the swap has a conflict.
+        """
 
     def swap(self, snapshot: Snapshot, change: Change) -> None:
         """Commit the change on top of the snapshot, or raise ConflictError."""

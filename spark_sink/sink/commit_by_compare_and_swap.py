@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from spark_sink.errors import ConflictError, SchemaError, TableError
-from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
+from spark_sink.lake.table_contract import NOT_CREATED, Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Trim, Verdict, decide
 from spark_sink.sink.foreach_batch_write import BatchWrite, part_of
@@ -103,7 +103,7 @@ def commit(
     bad_copies: Copies = {}
     failed: list[TableError] = []
     for attempt in range(ATTEMPTS):
-        snapshot = _look(table, batch)
+        snapshot = table.refresh() or table.begin(batch.schema)
         decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
         if isinstance(batch.write, RangeWrite):
             batch.write.refuse_lost(table.name, snapshot, (*batch.files, *batch.bad))
@@ -121,6 +121,8 @@ def commit(
             change = _change(decision, files, quarantined, batch, attempt)
             if not swapped(table, snapshot, change, failed, sleep=sleep):
                 continue
+        elif snapshot.version == NOT_CREATED:
+            table.create(batch.schema)
         return Outcome(
             rows=rows,
             files=files,
@@ -187,16 +189,6 @@ def _part(batch: Batch) -> int:
 def _refused(write: BatchWrite, batch: Batch, snapshot: Snapshot) -> Change:
     note = {"agent": batch.agent, "batch": str(batch.number), "kind": "refused", "rows": 0}
     return Change(files=(), positions={}, beginnings={}, schema=snapshot.schema, note=note, writes=write.refused())
-
-
-def _look(table: Table, batch: Batch) -> Snapshot:
-    snapshot = table.refresh()
-    if snapshot is None:
-        table.create(batch.schema)
-        snapshot = table.refresh()
-    if snapshot is None:
-        raise TableError(f"{table.name}: the table was made and is gone again; does someone else delete it?")
-    return snapshot
 
 
 def _pause_s(attempt: int) -> float:

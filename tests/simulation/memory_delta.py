@@ -7,6 +7,7 @@ the real one. `test_memory_delta` runs the same histories here and in delta-rs.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,14 +51,31 @@ class MemoryDelta:
     @classmethod
     def create(cls, uri: str, schema: Schema, **_: object) -> None:
         """Create a table by put-if-absent."""
+        cls.create_with(uri, schema, [], "error", [], commit_properties=CommitProperties())
+
+    @classmethod
+    def create_with(
+        cls,
+        uri: str,
+        schema: Schema,
+        actions: Sequence[AddAction],
+        mode: str,
+        _partitioned: Sequence[str],
+        *,
+        commit_properties: CommitProperties,
+        **_: object,
+    ) -> None:
+        """Stand for `create_table_with_add_actions`."""
+        assert mode == "error"
         fault = cls.store.scheduler.point(f"create {short_name(uri)}", "refused", "lost", "crash after")
         if fault == "refused":
             raise DeltaError("the store does not answer")
         if uri in cls.store.logs:
             raise DeltaError("a table already exists at that location")
-        cls.store.logs[uri] = Log(_SCHEMAS.setdefault(schema.to_json(), schema), number=len(cls.store.logs))
-        text = json.dumps({"metaData": {"id": "x"}})
-        cls.store.append(uri, Version(text, {}, changes_metadata=True))
+        number = len(cls.store.logs)
+        cls.store.logs[uri] = Log(_SCHEMAS.setdefault(schema.to_json(), schema), number=number)
+        made = _commit("CREATE TABLE", actions, commit_properties, {"metaData": {"id": str(number)}})
+        cls.store.append(uri, replace(made, changes_metadata=True))
         cls.store.answer(fault, f"create {short_name(uri)}")
 
     def version(self) -> int:
@@ -77,7 +95,7 @@ class MemoryDelta:
 
     def metadata(self) -> SimpleNamespace:
         """The table's id and partition columns."""
-        return SimpleNamespace(id=self._log.number, partition_columns=[], configuration={})
+        return SimpleNamespace(id=str(self._log.number), partition_columns=[], configuration={})
 
     def protocol(self) -> SimpleNamespace:
         """No feature."""
@@ -99,24 +117,15 @@ class MemoryDelta:
     ) -> None:
         """Commit; a blind append goes through beside other commits, unless one of them set the same application id."""
         assert mode == "append"
-        transactions = {one.app_id: one.version for one in commit_properties.app_transactions or ()}
-        note = (commit_properties.custom_metadata or {}).get("kafka-azimuth", {})
-        infos = {"operation": "WRITE", "kafka-azimuth": note}
-        lines: list[dict[str, Any]] = [{"commitInfo": infos}]
-        lines += [{"txn": {"appId": name, "version": number}} for name, number in transactions.items()]
-        added = [one for one in actions if isinstance(one, AddAction)]
-        adds = {one.path: one.size for one in added}
-        lines += [{"add": _line(one)} for one in added]
+        made = _commit("WRITE", actions, commit_properties)
         removes = {one.path for one in actions if isinstance(one, RemoveAction)}
         what = f"commit on {short_name(self._uri)} version {self._version}"
         fault = self.store.scheduler.point(what, "refused", "lost", "crash after")
         if fault == "refused":
             raise DeltaError("the store does not answer")
-        self._refuse_conflicts(set(transactions), commit_properties.max_commit_retries)
-        files = {path: size for path, size in self._newest.files.items() if path not in removes} | adds
-        text = "\n".join(json.dumps(one) for one in lines)
-        made = Version(text, files, transactions, adds=list(adds), note=note if isinstance(note, dict) else {})
-        self.store.append(self._uri, made)
+        self._refuse_conflicts(set(made.applications), commit_properties.max_commit_retries)
+        files = {path: size for path, size in self._newest.files.items() if path not in removes} | dict(made.files)
+        self.store.append(self._uri, replace(made, files=files))
         self.store.answer(fault, what)
 
     def restore(self, target: int) -> None:
@@ -196,6 +205,24 @@ class MemoryDelta:
             files[name] = left.num_rows
         text = json.dumps({"commitInfo": {"operation": operation}})
         self.store.append(self._uri, Version(text, files, removes_data=True))
+
+
+def _commit(
+    operation: str,
+    actions: Sequence[AddAction | RemoveAction],
+    properties: CommitProperties,
+    *more: Mapping[str, object],
+) -> Version:
+    """Return a version that has only the added files."""
+    transactions = {one.app_id: one.version for one in properties.app_transactions or ()}
+    note = (properties.custom_metadata or {}).get("kafka-azimuth", {})
+    lines: list[Mapping[str, object]] = [{"commitInfo": {"operation": operation, "kafka-azimuth": note}}, *more]
+    lines += [{"txn": {"appId": name, "version": number}} for name, number in transactions.items()]
+    added = [one for one in actions if isinstance(one, AddAction)]
+    adds = {one.path: one.size for one in added}
+    lines += [{"add": _line(one)} for one in added]
+    text = "\n".join(json.dumps(one, separators=(",", ":")) for one in lines)
+    return Version(text, adds, transactions, adds=list(adds), note=note if isinstance(note, dict) else {})
 
 
 def _line(one: AddAction) -> dict[str, Any]:

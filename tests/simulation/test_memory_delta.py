@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from tests.simulation.memory_delta import MemoryDelta
 from tests.simulation.memory_store import Store
@@ -56,11 +56,11 @@ class _Memory:
         scheduler._current = Actor("test")
         self._store = Store(scheduler)
         bound: Any = type("Table", (MemoryDelta,), {"store": self._store})
-        self._table = bound
-        self._table.create("mem://lake/table", schema=Schema.from_arrow(SCHEMA))
+        self.table = bound
+        self.table.create("mem://lake/table", schema=Schema.from_arrow(SCHEMA))
 
     def open(self) -> Any:
-        return self._table("mem://lake/table")
+        return self.table("mem://lake/table")
 
     def write(self, name: str, rows: pa.Table) -> int:
         """A data file; its size."""
@@ -150,3 +150,25 @@ def test_two_commits_meet_as_in_delta_rs(tmp_path: Path, ours: str, other: str) 
         else:
             seen.append(("committed", table.offsets()))
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("kind", [_Real, _Memory])
+def test_a_table_is_created_with_its_first_files_once(tmp_path: Path, kind: type[_Real | _Memory]) -> None:
+    """The first version has the files and the application ids; a second creator is refused, and adds nothing."""
+    table = kind(tmp_path / "other")
+    (tmp_path / "new").mkdir()
+    place, create = (
+        (str(tmp_path / "new"), create_table_with_add_actions)
+        if isinstance(table, _Real)
+        else ("mem://lake/new", table.table.create_with)
+    )
+    columns = Schema.from_arrow(SCHEMA)
+    given = CommitProperties(app_transactions=[Transaction("a", 5)], max_commit_retries=0)
+    create(place, columns, [AddAction("one.parquet", 9, {}, 0, True, "{}")], "error", [], commit_properties=given)  # noqa: FBT003
+    with pytest.raises(DeltaError):
+        create(place, columns, [AddAction("two.parquet", 9, {}, 0, True, "{}")], "error", [], commit_properties=given)  # noqa: FBT003
+    opened: Any = DeltaTable(place) if isinstance(table, _Real) else table.table(place)
+    assert opened.version() == 0
+    assert pa.table(opened.get_add_actions(flatten=True))["path"].to_pylist() == ["one.parquet"]
+    if isinstance(table, _Real):
+        assert opened.transaction_version("a") == 5

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import spark_sink.lake.compaction as compaction_module
+import spark_sink.lake.delta_creation as creation_module
 import spark_sink.lake.delta_log_reader as transactions_module
 import spark_sink.lake.delta_table as delta_table_module
 import spark_sink.lake.file_rewrite as rewrite_module
@@ -153,7 +154,9 @@ class World:
     def _edges(self) -> Iterator[tuple[Any, str, Any]]:
         table, scheduler = self.table, self.scheduler
         yield from pure_functions()
+        yield creation_module, "create_table_with_add_actions", table.create_with
         for module in (
+            creation_module,
             delta_table_module,
             replay_module,
             rewind_module,
@@ -166,6 +169,7 @@ class World:
             yield module, "DeltaTable", table
         for module in (
             formats_module,
+            creation_module,
             delta_table_module,
             compaction_module,
             landed_module,

@@ -130,6 +130,13 @@ class IcebergTable:
         """
         create_table(self._identifier, self._storage, self._settings, schema, self._exists)
 
+    def begin(self, schema: pa.Schema) -> Snapshot:
+        """Create the table, and return its first state; it raises what `create` and `refresh` raise."""
+        self.create(schema)
+        if (snapshot := self.refresh()) is None:
+            raise TableError(f"{self.name}: the table was made and is gone again; does someone else delete it?")
+        return snapshot
+
     def landing(self, schema: pa.Schema) -> IcebergLanding:
         """Return the writer of a task's rows; a missing table is created, and missing columns are added if allowed.
 

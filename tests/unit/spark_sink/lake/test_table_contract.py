@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from spark_sink.errors import ConflictError, TableError
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
@@ -35,6 +35,40 @@ def test_there_is_no_table_until_it_is_made_and_a_second_maker_is_quiet(kind: Ki
     assert one.refresh() is None
     assert created(one).positions == {}
     assert created(two).schema == SCHEMA
+
+
+def test_the_first_swap_has_made_the_table(kind: Kind) -> None:
+    """Files and positions of the first batch are in it, and two writers that begin at once leave one table."""
+    fast, slow = kind.make(), kind.make()
+    first, second = (one.refresh() or one.begin(SCHEMA) for one in (fast, slow))
+    fast.swap(first, _beginning(kind.write(A, range(5))))
+    with pytest.raises(ConflictError):
+        slow.swap(second, _beginning(kind.write(A, range(5))))
+    assert newest(slow).positions == newest(fast).positions == {A: 5}
+    slow.swap(newest(slow), change_of({A: 7}, kind.write(A, range(5, 7))))
+    assert kind.rows() == Counter((A, offset) for offset in range(7))
+
+
+def test_a_begin_without_a_swap_does_no_harm(kind: Kind) -> None:
+    """The process that began has died."""
+    kind.make().begin(SCHEMA)
+    later = kind.make()
+    assert (later.refresh() or later.begin(SCHEMA)).positions == {}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "deleted and created again"])
+def test_a_table_that_goes_after_the_first_swap_is_not_begun_again(tmp_path: Path, *, again: bool) -> None:
+    """It would have only the rows of the later batches."""
+    kind = kind_of("delta", tmp_path)
+    table = kind.make()
+    assert table.refresh() is None
+    table.swap(table.begin(SCHEMA), _beginning(kind.write(A, range(5))))
+    (log,) = tmp_path.rglob("_delta_log")
+    shutil.rmtree(log)
+    if again:
+        created(kind.make())
+    with pytest.raises(TableError, match="deleted"):
+        table.refresh()
 
 
 def test_a_position_set_by_another_makes_a_conflict_and_changes_nothing(kind: Kind) -> None:
@@ -174,6 +208,9 @@ class _Interrupted:
     def create(self, schema: pa.Schema) -> None:
         self._table.create(schema)
 
+    def begin(self, schema: pa.Schema) -> Snapshot:
+        return self._table.begin(schema)
+
     def swap(self, snapshot: Snapshot, change: Change) -> None:
         self._table.swap(snapshot, change)
         lies, self._lies = self._lies, False
@@ -205,10 +242,15 @@ class _Agents(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp())
         self.kind = kind_of(self.format, self.root, self.bucket() if self.bucket else None)
         self.handles = [self.handle(self.kind.make()) for _ in range(WRITERS)]
-        self.handles[0].create(SCHEMA)
         self.next = dict.fromkeys(KEYS, 0)
         self.plans: dict[int, Offset] = {}
         self.files: dict[int, list[DataFile]] = {}
+
+    @initialize(exists=st.booleans())
+    def create(self, *, exists: bool) -> None:
+        """Another program has created the table, or the first commit does."""
+        if exists or self.format.startswith("iceberg"):  # its files need a table
+            self.handles[0].create(SCHEMA)
 
     @rule(
         writer=st.integers(0, WRITERS - 1),
@@ -216,7 +258,8 @@ class _Agents(RuleBasedStateMachine):
     )
     def plan(self, writer: int, keys: dict[TopicPartition, int]) -> None:
         """A writer takes its next batch; ownership may overlap with others as much as it likes."""
-        positions = newest(self.handles[writer]).positions
+        snapshot = self.handles[writer].refresh()
+        positions = snapshot.positions if snapshot else {}
         self.plans[writer] = Offset.of(
             Range(*key, positions.get(key, 0), positions.get(key, 0) + records) for key, records in keys.items()
         )
@@ -236,7 +279,7 @@ class _Agents(RuleBasedStateMachine):
         others = list(self.kind.foreign.values())
 
         def between() -> None:
-            if foreign < len(others):
+            if foreign < len(others) and self.kind.make().refresh() is not None:
                 others[foreign]()
             if meanwhile != writer:
                 self._commit(meanwhile, self.handles[meanwhile])
@@ -256,7 +299,10 @@ class _Agents(RuleBasedStateMachine):
     def teardown(self) -> None:
         """The table has exactly the records of Kafka below the positions, each once."""
         try:
-            positions = newest(self.kind.make()).positions
+            snapshot = self.kind.make().refresh()
+            if snapshot is None:
+                return
+            positions = snapshot.positions
             assert self.kind.rows() == Counter((key, at) for key, end in positions.items() for at in range(end))
         finally:
             shutil.rmtree(self.root)
