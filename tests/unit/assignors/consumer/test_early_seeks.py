@@ -59,8 +59,11 @@ BEGINS: Final = {
 }
 
 
-@pytest.mark.parametrize("begin", BEGINS.values(), ids=BEGINS)
-@pytest.mark.parametrize("reset", ["earliest", "latest"])
+@pytest.mark.parametrize(
+    "begin",
+    [pytest.param(one, id=name, marks=() if name == "a member" else pytest.mark.long) for name, one in BEGINS.items()],
+)
+@pytest.mark.parametrize("reset", ["earliest", pytest.param("latest", marks=pytest.mark.long)])
 def test_a_seek_right_after_the_assignment_is_not_undone(
     mock: MockCluster, reset: str, begin: Callable[[GroupConsumer], None]
 ) -> None:
@@ -73,6 +76,7 @@ def test_a_seek_right_after_the_assignment_is_not_undone(
         assert _records(one) == SOUGHT_ONCE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [OFFSET_BEGINNING, OFFSET_END], ids=["beginning", "end"])
 def test_the_second_of_two_seeks_counts(mock: MockCluster, first: int) -> None:
     """Also if the first one, to an offset that a broker must say, has no answer yet."""
