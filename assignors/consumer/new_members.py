@@ -1,5 +1,7 @@
 """The members that a consumer starts, one after another: each with the same settings, assignors and callbacks."""
 
+import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +21,8 @@ from assignors.member.group_member import GroupMember
 
 class NewMembers:
     """Starts members.
+
+    Contract: `start` and `end` are called in other threads than the program's, because they take locks in Python.
 
     Args:
         config: configuration of the consumer.
@@ -41,6 +45,8 @@ class NewMembers:
         self._topic_errors = topic_errors
         self._credentials: dict[str, str] = {}
         self._librdkafka_credentials: dict[str, str] = {}
+        self._one_at_a_time = threading.Lock()
+        self._last: weakref.ref[GroupMember | BrokerAssignedMember] | None = None
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials for later members."""
@@ -48,7 +54,10 @@ class NewMembers:
         self._librdkafka_credentials = {"sasl.username": username, "sasl.password": password}
 
     def start(self, subscription: Subscription, rebalances: Rebalances) -> GroupMember | BrokerAssignedMember:
-        """Start a member that joins for these topics.
+        """Start a member that joins for these topics, after the end of the last one.
+
+        The last one may still run: if a signal interrupts a join, its member ends in the background, and the program
+        may join again at once. An assignor serves one member, and a `group.instance.id` is the name of one.
 
         Args:
             subscription: the topics.
@@ -58,12 +67,22 @@ class NewMembers:
             MembershipError: no broker answered.
         """
         config = self._config.broker_assigned
-        made = (
-            self._of_classic(subscription, rebalances)
-            if config is None
-            else self._of_broker(config, subscription, rebalances)
-        )
-        return made.start()
+        with self._one_at_a_time:
+            last = None if self._last is None else self._last()
+            if last is not None:
+                last.close()
+            made = (
+                self._of_classic(subscription, rebalances)
+                if config is None
+                else self._of_broker(config, subscription, rebalances)
+            )
+            self._last = weakref.ref(made)
+            return made.start()
+
+    def end(self, member: GroupMember | BrokerAssignedMember, rebalances: Rebalances) -> None:
+        """End a member whose start was interrupted; the program handles none of its changes."""
+        rebalances.abandon()
+        member.close()
 
     def _of_classic(self, subscription: Subscription, rebalances: Rebalances) -> GroupMember:
         return GroupMember(

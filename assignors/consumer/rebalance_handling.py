@@ -117,9 +117,11 @@ class Membership:
             self.subscription = subscription
             self._topic_errors.subscribe(subscription)
         self._fetching.ahead.polled()
+        self._abandon_changes()  # those of a member whose start was interrupted
+        rebalances = self._rebalances
         try:
-            start = partial(self._members.start, subscription, self._rebalances)
-            self.member = call_apart(start, undo=lambda member: member.close())
+            start = partial(self._members.start, subscription, rebalances)
+            self.member = call_apart(start, undo=lambda member: self._members.end(member, rebalances))
         except MembershipError as error:
             raise consumer_error(error) from error
 
@@ -218,7 +220,6 @@ class Membership:
         level = logging.DEBUG if end == self._reported_end else logging.WARNING
         self._reported_end = end
         log.log(level, "the membership ended with %s: joining again", end)
-        self._abandon_changes()
         self.join(self.subscription)
 
     def raise_final(self) -> None:
