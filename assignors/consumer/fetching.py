@@ -343,20 +343,20 @@ class Fetching:
         check_start(key, offset)
         # Of this partition alone: a program may seek in thousands, one after another.
         stored = self._stored.of(key, self.positions_with_epochs([key]).get(key))
-        self.in_hand.drop([key])
         self._stored.start(key, offset, stored)
         self._restart(key, offset)
+        self.in_hand.drop([key])
 
     def _restart(self, key: TopicPartition, offset: int) -> None:
         self._starts.continues(self._consumer, key, offset)
-        self.ahead.drop([key])
         self._before.forget()
+        dropped = self.in_hand.leave_ahead(key)
         # A seek fails before the first fetch is ready; removing and adding the partition does not.
         at_once(
             (self._consumer.incremental_unassign, [KafkaPartition(*key)]),
             (self._consumer.incremental_assign, [KafkaPartition(*key, offset)]),
             (self._consumer.pause, [KafkaPartition(*key)] if key in self._paused else []),
-            (self._sought.__setitem__, key, offset),
+            *((self._sought.__setitem__, key, offset), (dropped.clear,)),
         )
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:

@@ -48,6 +48,18 @@ class RecordsInHand:
                 (setattr, self._ahead, "interrupted", True),
             )
 
+    def leave_ahead(self, partition: TopicPartition) -> list[Message]:
+        """Move the records of a partition from the read-ahead into a list, and `leave` it; return the list.
+
+        The caller continues the partition elsewhere, and then clears the list. If a signal comes before that, the next
+        step delivers these records, since librdkafka's position is after them.
+        """
+        moved = [one for one in self._ahead.held() if is_read(one) and key_of_message(one) == partition]
+        if moved:
+            self.leave(moved)
+        self._ahead.drop([partition])
+        return moved
+
     def left(self) -> list[Message] | None:
         """The first list that an interrupted call left; `drop` may have emptied it."""
         return self._left[0] if self._left else None
