@@ -4,13 +4,17 @@ import json
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import create_table_with_add_actions
 
-from spark_sink.formats.variant_type import delta_field
+from spark_sink.errors import SchemaError
+from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.delta_commit_parts import CommitParts
 from spark_sink.lake.delta_log_files import lines_of, log_errors, read_commit
 from spark_sink.lake.delta_transaction import metadata_of
 from spark_sink.lake.file_statistics import bounded_columns
+from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced_columns
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import filesystem
@@ -36,6 +40,21 @@ def create_empty(uri: str, schema: pa.Schema, settings: TableSettings, storage: 
         storage_options=dict(storage) or None,
         commit_properties=CommitProperties(max_commit_retries=_RETRIES),
     )
+
+
+def is_plain(schema: pa.Schema, settings: TableSettings) -> bool:
+    """Return whether a new table takes its first rows without a check: `create_with` makes none.
+
+    A table with properties of its own does not: with some, delta-rs or the sink writes no rows to it.
+    """
+    if settings.properties:
+        return False
+    try:
+        columns = _columns(schema)
+        refuse_unenforced_columns("", columns)
+        return not fit_schema("", normal_schema(arrow_columns(columns)), schema)
+    except (SchemaError, DeltaError):  # two columns with one name
+        return False
 
 
 def create_with(parts: CommitParts, uri: str, schema: pa.Schema, settings: TableSettings, storage: Storage) -> None:

@@ -20,7 +20,7 @@ from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_put_check import refuse_overwriting_store
 from spark_sink.lake.delta_commit_parts import CommitParts
-from spark_sink.lake.delta_creation import create_empty, create_with, created_id
+from spark_sink.lake.delta_creation import create_empty, create_with, created_id, is_plain
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_transaction import commit
 from spark_sink.lake.foreign_parquet import open_parquet
@@ -151,8 +151,19 @@ class DeltaLakeTable:
                 raise TableError(f"{self._uri}: the table cannot be created: {plain(error)}") from error
 
     def begin(self, schema: pa.Schema) -> Snapshot:
-        """Return the state of a table that the first swap creates: one commit takes half the time of two."""
-        return Snapshot(version=NOT_CREATED, positions={}, schema=schema)
+        """Return the state of a table that the first swap creates: one commit takes half the time of two.
+
+        A table that might refuse its first rows is created here, so that they are checked as all others.
+
+        Raises:
+            SchemaError, TableError: as `create` and `refresh`.
+        """
+        if is_plain(schema, self._settings):
+            return Snapshot(version=NOT_CREATED, positions={}, schema=schema)
+        self.create(schema)
+        if (snapshot := self.refresh()) is None:
+            raise TableError(f"{self._uri}: the table was made and is gone again; does someone else delete it?")
+        return snapshot
 
     def add_columns(self, columns: pa.Schema) -> None:
         """Add columns and fields that the table lacks and can have; no error if other writers were faster each time.

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 
 from spark_sink.errors import SchemaError
@@ -89,7 +89,22 @@ def refuse_unenforced(uri: str, handle: DeltaTable) -> None:
     Raises:
         SchemaError: there is such a rule.
     """
-    for column in handle.schema().fields:
+    refuse_unenforced_columns(uri, handle.schema())
+    for name, value in handle.metadata().configuration.items():
+        if name.startswith(_UNENFORCED) and value != "none":
+            raise SchemaError(
+                f"{uri}: the table has the property {name}={value}, which a writer of data files cannot keep; "
+                "drop it, or write to another table"
+            )
+
+
+def refuse_unenforced_columns(uri: str, columns: Schema) -> None:
+    """Refuse the rules of columns, as `refuse_unenforced`.
+
+    Raises:
+        SchemaError: there is such a rule.
+    """
+    for column in columns.fields:
         if (path := next(_required(column.name, column.type), None)) is not None:
             raise SchemaError(
                 f"{uri}: field {path!r} has the rule NOT NULL, which a writer of data files cannot keep; drop it, or "
@@ -100,12 +115,6 @@ def refuse_unenforced(uri: str, handle: DeltaTable) -> None:
         if rules:
             raise SchemaError(
                 f"{uri}: column {column.name!r} has the rule {rules[0]}, which a writer of data files cannot keep; "
-                "drop it, or write to another table"
-            )
-    for name, value in handle.metadata().configuration.items():
-        if name.startswith(_UNENFORCED) and value != "none":
-            raise SchemaError(
-                f"{uri}: the table has the property {name}={value}, which a writer of data files cannot keep; "
                 "drop it, or write to another table"
             )
 

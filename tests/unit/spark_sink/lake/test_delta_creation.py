@@ -1,0 +1,106 @@
+"""The first commit of a Delta table makes the same checks as all later ones."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from spark_sink.errors import SchemaError, TableError
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.parquet_landing import Landing, normal_schema
+from spark_sink.lake.table_contract import KEYS
+from spark_sink.lake.table_settings import TableSettings
+from spark_sink.lake.table_storage import filesystem
+from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.sink.commit_by_compare_and_swap import Batch, Outcome, commit
+
+NUMBER = pa.field("x", pa.int64())
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Outcome]:
+    """Write one row as the first batch of a table; a retry is an error."""
+
+    def first(column: pa.Field = NUMBER, **properties: str) -> Outcome:
+        schema = pa.schema([*KEYS.items(), column])
+        landing = Landing(filesystem(str(tmp_path), make=True), schema)
+        values = pa.nulls(1, column.type) if column.nullable else pa.array([1], column.type)
+        columns = [pa.array(["t"]), pa.array([0], pa.int32()), pa.array([0]), values]
+        landing.write(pa.record_batch(columns, schema=schema))
+        batch = Batch(offset=Offset.of([Range("t", 0, 0, 1)]), files=landing.close(), schema=schema)
+        named = {name.replace("_", "."): value for name, value in properties.items()}
+        table = DeltaLakeTable(str(tmp_path), "g", settings=TableSettings(properties=named))
+        return commit(table, batch, sleep=lambda _: pytest.fail("it is tried again"))
+
+    return first
+
+
+def _rows(path: Path) -> int:
+    try:
+        return sum(pa.table(DeltaTable(str(path)).get_add_actions())["num_records"].to_pylist())
+    except TableNotFoundError:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (pa.field("x", pa.int64(), nullable=False), "has the rule NOT NULL"),
+        (pa.field("x", pa.list_(pa.field("element", pa.int32(), nullable=False))), "has the rule NOT NULL"),
+        (pa.field("x", pa.int64(), metadata={"delta.generationExpression": "1"}), "has the rule delta.generation"),
+        (pa.field("x", pa.uint64()), "is int64 in the table and uint64 in the query"),
+        (pa.field("x", pa.timestamp("ns")), r"is timestamp\[us\] in the table and timestamp\[ns\] in the query"),
+    ],
+    ids=["not null", "not null inside", "generated", "unsigned", "nanoseconds"],
+)
+def test_columns_that_a_later_batch_may_not_have_are_refused_in_the_first(
+    tmp_path: Path, write: Callable[..., Outcome], column: pa.Field, sentence: str
+) -> None:
+    """Else the table has rows that readers cannot read, and takes no second batch."""
+    with pytest.raises(SchemaError, match=sentence):
+        write(column)
+    assert _rows(tmp_path) == 0
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_a_table_with_mapped_columns_gets_no_rows(tmp_path: Path, write: Callable[..., Outcome], mode: str) -> None:
+    """Its readers look for columns under names that the sink's files do not have."""
+    with pytest.raises(SchemaError, match=f"has the property delta.columnMapping.mode={mode}"):
+        write(delta_columnMapping_mode=mode)
+    assert _rows(tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "properties", "sentence"),
+    [
+        (NUMBER, {"delta_typo": "1"}, "cannot be created: .*delta.typo"),
+        (NUMBER, {"delta_minWriterVersion": "99"}, "cannot be created: .*delta.minWriterVersion"),
+        (pa.field("Topic", pa.int64()), {}, "cannot be created: .*Topic"),
+    ],
+    ids=["no such property", "no such value", "names that differ in case"],
+)
+def test_what_cannot_be_created_is_not_tried_again(
+    write: Callable[..., Outcome], column: pa.Field, properties: dict[str, str], sentence: str
+) -> None:
+    """A retry waits for seconds, and does not help."""
+    with pytest.raises(TableError, match=sentence):
+        write(column, **properties)
+
+
+@pytest.mark.parametrize("kind", [*KEYS.values(), pa.timestamp("us", "UTC"), pa.decimal128(38, 9), pa.list_(pa.int8())])
+def test_the_first_batch_of_other_tables_takes_one_commit(
+    tmp_path: Path, write: Callable[..., Outcome], kind: pa.DataType
+) -> None:
+    """Columns of the kinds that decoders return."""
+    column = normal_schema(pa.schema([*KEYS.items(), ("x", kind)])).field("x")
+    assert write(column).rows == _rows(tmp_path) == 1
+    assert DeltaTable(str(tmp_path)).version() == 0
+
+
+def test_properties_of_a_new_table_are_kept(tmp_path: Path, write: Callable[..., Outcome]) -> None:
+    """Also beside the rows of its first batch."""
+    assert write(delta_enableChangeDataFeed="true").rows == _rows(tmp_path) == 1
+    assert DeltaTable(str(tmp_path)).metadata().configuration["delta.enableChangeDataFeed"] == "true"
