@@ -231,7 +231,7 @@ class DeltaLakeTable:
         try:
             create_with(own, self._uri, change.schema, self._settings, self._storage)
         except (DeltaError, OSError, ValueError) as error:
-            if self._exists():
+            if self._has_begun():
                 raise ConflictError(f"{self._uri}: the table was created meanwhile: {plain(error)}") from error
             raise TableError(f"{self._uri}: the table cannot be created: {plain(error)}") from error
         self._id = created_id(self._uri, self._storage)  # else a table in its place would be taken for this one
@@ -335,6 +335,13 @@ class DeltaLakeTable:
         # Called after the storage has refused, so this request may be refused, too.
         with contextlib.suppress(DeltaError, OSError):
             return DeltaTable.is_deltatable(self._uri, soon_refused(self._storage))
+        return False
+
+    def _has_begun(self) -> bool:
+        # A listing may lack the first commit, or have other files of a log that is not whole. As for `_exists`, the
+        # storage may refuse this request, too.
+        with contextlib.suppress(OSError):
+            return self._log.has_commit(0)
         return False
 
     def _newest(self) -> DeltaTable:

@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_sink.errors import TableError
 from spark_sink.lake import newest_version
+from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.double_row_removal import repair
 from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
@@ -19,7 +20,7 @@ from spark_sink.sink.rewind.delta_rewind import rewind
 from tests.integration.spark_sink.faulty_proxy import EMPTY, STALE
 from tests.integration.spark_sink.faulty_store import FaultyStore, faulty_store
 from tests.integration.spark_sink.small_servers import BUCKET, bucket_at, small_aws
-from tests.table_kinds import SCHEMA, kind_of, rows_of
+from tests.table_kinds import SCHEMA, Bucket, kind_of, rows_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -86,3 +87,15 @@ def test_a_command_never_takes_an_older_version_for_the_newest(
         lake.lag(how, 99)
         with pytest.raises(TableError, match=said):
             command(lake.uri, lake.lagging)
+
+
+def test_a_first_batch_is_compared_with_the_table_that_the_listing_lacks(lake: _Lake, tmp_path: Path) -> None:
+    """The commit that creates a table is refused; the writer looks again until it sees the other one's."""
+    bucket = Bucket(address=lake.uri.removesuffix("/table"), delta=lake.lagging, iceberg={})
+    files = [kind_of("delta", tmp_path, bucket).write(A, range(9))]
+    lake.lag(EMPTY, 20)
+    table = DeltaLakeTable(lake.uri, "g", lake.lagging)
+    outcome = commit(table, Batch(offset=Offset.of([Range("a", 0, 0, 9)]), files=files, schema=SCHEMA))
+    assert (outcome.rows, outcome.rows_left_out) == (3, 6)
+    assert outcome.conflicts > 2
+    assert DeltaTable(lake.uri, storage_options=lake.direct).to_pyarrow_dataset().count_rows() == 9

@@ -30,6 +30,12 @@ STEPS = [  # what writes, and what reads; the swap of Delta is a conditional PUT
     ("iceberg", "PUT", r"\.avro"),
     ("iceberg", "PUT", r"\.parquet"),
 ]
+FIRST_STEPS = [  # of a first batch, which creates the table
+    ("PUT", r"_delta_log/0+\.json"),
+    ("GET", r"_delta_log/0+\.json"),
+    ("GET", "list-type=2"),
+    ("PUT", r"\.parquet"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +55,13 @@ def proxy(aws: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty
 class _Agent:
     """Commits batches of three records to a table of its own."""
 
-    def __init__(self, format_: str, root: Path, aws: str, proxy: str) -> None:
+    def __init__(self, format_: str, root: Path, aws: str, proxy: str, *, create: bool = True) -> None:
         place = f"s3://{BUCKET}/{uuid.uuid4().hex}"
         self._kind = kind_of(format_, root, bucket_at(place, proxy, CANARY))
         self._direct = kind_of(format_, root, bucket_at(place, aws, CANARY))
         self.table = self._kind.make()
-        self.table.create(SCHEMA)
+        if create:
+            self.table.create(SCHEMA)
 
     def write(self, begin: int) -> None:
         file = self._kind.write(A, range(begin, begin + 3))
@@ -102,3 +109,32 @@ def test_a_batch_with_a_wrong_answer_is_there_once(  # noqa: PLR0913, PLR0917 --
     agent.write(6)
     rows = agent.kind().rows()
     assert (sorted(offset for _, offset in rows), set(rows.values())) == (list(range(9)), {1})
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["not done", "done"])
+@pytest.mark.parametrize("how", HOW, ids=str)
+@pytest.mark.parametrize(("method", "path"), FIRST_STEPS)
+def test_a_first_batch_with_a_wrong_answer_is_there_once(  # noqa: PLR0913, PLR0917 -- fixtures and cases
+    aws: str,
+    proxy: FaultyStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    path: str,
+    how: int | str,
+    *,
+    after: bool,
+) -> None:
+    """Its commit creates the table; without its id, a table in its place is taken for it."""
+    monkeypatch.setattr(commit_by_compare_and_swap, "_FAILURE_PAUSE_S", 0.01)
+    proxy.set()
+    agent = _Agent("delta", tmp_path, aws, proxy.address, create=False)
+    proxy.set({"how": how, "after": after, "method": method, "path": path})
+    said = agent.failure(0)
+    assert CANARY not in said
+    if said:
+        agent.write(0)
+    assert proxy.left() == [0]
+    agent.write(3)
+    rows = agent.kind().rows()
+    assert (sorted(offset for _, offset in rows), set(rows.values())) == (list(range(6)), {1})

@@ -8,10 +8,10 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from spark_sink.errors import SchemaError, TableError
+from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing, normal_schema
-from spark_sink.lake.table_contract import KEYS
+from spark_sink.lake.table_contract import KEYS, Change
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range
@@ -104,3 +104,36 @@ def test_properties_of_a_new_table_are_kept(tmp_path: Path, write: Callable[...,
     """Also beside the rows of its first batch."""
     assert write(delta_enableChangeDataFeed="true").rows == _rows(tmp_path) == 1
     assert DeltaTable(str(tmp_path)).metadata().configuration["delta.enableChangeDataFeed"] == "true"
+
+
+@pytest.mark.parametrize("name", ["00000000000000000000.crc", "00000000000000000004.checkpoint.parquet"])
+def test_a_log_without_a_commit_is_not_another_writer(tmp_path: Path, name: str) -> None:
+    """The writer would look again a hundred times, and report that others were faster."""
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / name).touch()
+    table = DeltaLakeTable(str(tmp_path), "g")
+    schema = pa.schema([*KEYS.items()])
+    change = Change(files=(), positions={}, beginnings={}, schema=schema)
+    assert table.refresh() is None
+    with pytest.raises(TableError, match=r"cannot be created: .*already exists") as caught:
+        table.swap(table.begin(schema), change)
+    assert not isinstance(caught.value, ConflictError)
+
+
+def test_a_store_that_refuses_every_request_is_reported_by_its_first_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look for the commit of another writer is refused, too, and says less."""
+
+    def refuse(what: str) -> Callable[..., None]:
+        def refused(*_: object) -> None:
+            raise OSError(what)
+
+        return refused
+
+    table, schema = DeltaLakeTable(str(tmp_path), "g"), pa.schema([*KEYS.items()])
+    assert table.refresh() is None
+    monkeypatch.setattr("spark_sink.lake.delta_table.create_with", refuse("access denied"))
+    monkeypatch.setattr("spark_sink.lake.delta_log_reader.read_commit", refuse("no answer"))
+    with pytest.raises(TableError, match="cannot be created: access denied"):
+        table.swap(table.begin(schema), Change(files=(), positions={}, beginnings={}, schema=schema))
