@@ -37,7 +37,7 @@ from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, fitting, refuse_new, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.second_group import refuse_second_group
 from spark_sink.lake.table_addresses import Storage, table_uri
-from spark_sink.lake.table_contract import KEYS, NOT_CREATED, Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_contract import KEYS, NOT_CREATED, Change, DataFile, Quarantined, Snapshot, create_and_look
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import address_of, filesystem, repeated_if_cut, soon_refused
 from spark_sink.lake.unwritten_quarantine import named_quarantine
@@ -160,10 +160,7 @@ class DeltaLakeTable:
         """
         if is_plain(schema, self._settings):
             return Snapshot(version=NOT_CREATED, positions={}, schema=schema)
-        self.create(schema)
-        if (snapshot := self.refresh()) is None:
-            raise TableError(f"{self._uri}: the table was made and is gone again; does someone else delete it?")
-        return snapshot
+        return create_and_look(self, schema)
 
     def add_columns(self, columns: pa.Schema) -> None:
         """Add columns and fields that the table lacks and can have; no error if other writers were faster each time.

@@ -176,3 +176,15 @@ class Table(Protocol):
             asked: partitions; if a commit also names bad rows of others, those are included.
             held: position of the quarantine, for every partition that it knows.
         """
+
+
+def create_and_look(table: Table, schema: pa.Schema) -> Snapshot:
+    """Create a table, and return its first state.
+
+    Raises:
+        SchemaError, TableError: as `create` and `refresh` of the table; or it is gone again.
+    """
+    table.create(schema)
+    if (snapshot := table.refresh()) is None:
+        raise TableError(f"{table.name}: the table was made and is gone again; does someone else delete it?")
+    return snapshot

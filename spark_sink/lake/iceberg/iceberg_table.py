@@ -36,7 +36,7 @@ from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_new
 from spark_sink.lake.second_group import refuse_second_group
 from spark_sink.lake.table_addresses import Storage
-from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot, create_and_look
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.vacuumed_files import refuse_missing
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -132,10 +132,7 @@ class IcebergTable:
 
     def begin(self, schema: pa.Schema) -> Snapshot:
         """Create the table, and return its first state; it raises what `create` and `refresh` raise."""
-        self.create(schema)
-        if (snapshot := self.refresh()) is None:
-            raise TableError(f"{self.name}: the table was made and is gone again; does someone else delete it?")
-        return snapshot
+        return create_and_look(self, schema)
 
     def landing(self, schema: pa.Schema) -> IcebergLanding:
         """Return the writer of a task's rows; a missing table is created, and missing columns are added if allowed.
