@@ -310,8 +310,7 @@ class Fetching:
 
         As in librdkafka: the sought offset may not be in the log, or may not be reached yet.
         """
-        found = self.positions_with_epochs()
-        return {key: at for key, at in found.items() if not self._stored.waits(key, at)}
+        return {key: at for key, at in self.positions_with_epochs().items() if not self._stored.waits(key, at)}
 
     def stored_offsets(self) -> dict[TopicPartition, Offset]:
         """Like `positions_with_epochs`, but after the last delivered record even if a seek has followed."""
@@ -356,7 +355,8 @@ class Fetching:
             (self._consumer.incremental_unassign, [KafkaPartition(*key)]),
             (self._consumer.incremental_assign, [KafkaPartition(*key, offset)]),
             (self._consumer.pause, [KafkaPartition(*key)] if key in self._paused else []),
-            *((self._sought.__setitem__, key, offset), (dropped.clear,)),
+            (self._sought.__setitem__, key, offset),
+            (dropped.clear,),
         )
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:

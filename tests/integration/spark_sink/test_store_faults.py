@@ -75,6 +75,15 @@ class _Agent:
             return str(error)
         return ""
 
+    def write_twice(self, begin: int, proxy: FaultyStore, fault: dict[str, object]) -> None:
+        """Write while one request is answered wrongly, and write again after an error, as an agent does."""
+        proxy.set(fault)
+        said = self.failure(begin)
+        assert CANARY not in said
+        if said:
+            self.write(begin)
+        assert proxy.left() == [0]
+
     def kind(self) -> Kind:
         """The table, without the proxy."""
         return self._direct
@@ -100,12 +109,7 @@ def test_a_batch_with_a_wrong_answer_is_there_once(  # noqa: PLR0913, PLR0917 --
     proxy.set()
     agent = _Agent(format_, tmp_path, aws, proxy.address)
     agent.write(0)
-    proxy.set({"how": how, "after": after, "method": method, "path": path})
-    said = agent.failure(3)
-    assert CANARY not in said
-    if said:
-        agent.write(3)
-    assert proxy.left() == [0]
+    agent.write_twice(3, proxy, {"how": how, "after": after, "method": method, "path": path})
     agent.write(6)
     rows = agent.kind().rows()
     assert (sorted(offset for _, offset in rows), set(rows.values())) == (list(range(9)), {1})
@@ -129,12 +133,7 @@ def test_a_first_batch_with_a_wrong_answer_is_there_once(  # noqa: PLR0913, PLR0
     monkeypatch.setattr(commit_by_compare_and_swap, "_FAILURE_PAUSE_S", 0.01)
     proxy.set()
     agent = _Agent("delta", tmp_path, aws, proxy.address, create=False)
-    proxy.set({"how": how, "after": after, "method": method, "path": path})
-    said = agent.failure(0)
-    assert CANARY not in said
-    if said:
-        agent.write(0)
-    assert proxy.left() == [0]
+    agent.write_twice(0, proxy, {"how": how, "after": after, "method": method, "path": path})
     agent.write(3)
     rows = agent.kind().rows()
     assert (sorted(offset for _, offset in rows), set(rows.values())) == (list(range(6)), {1})
