@@ -1,6 +1,7 @@
 """Raises at each point of a call at which the interpreter runs handlers of signals."""
 
 import dis
+import gc
 import itertools
 import sys
 from collections.abc import Callable
@@ -34,16 +35,17 @@ class Interrupter:
         self._in_c: dict[int, bool] = {}
         self._in_python: set[int] = set()
         self._codes: dict[CodeType, bytes] = {}
-        # Python 3.11 calls these without holding them: at the start of a function it makes a frame first, which may
-        # collect garbage, whose traced callbacks may get here and end the tracing, with the last reference to them.
-        self._held: Final = (self._begin, self._profile)
         self.raised_in = ""
 
     def run(self, call: Callable[[], object]) -> bool:
-        """Run the call; return whether it was interrupted."""
-        begin, profile = self._held
-        sys.setprofile(profile)
-        sys.settrace(begin)
+        """Run the call; return whether it was interrupted.
+
+        No garbage is collected meanwhile: an interruption in a callback of the collector reaches only a report.
+        """
+        collects = gc.isenabled()
+        gc.disable()
+        sys.setprofile(self._profile)
+        sys.settrace(self._begin)
         try:
             call()
         except Interruption:
@@ -51,6 +53,8 @@ class Interrupter:
         finally:
             sys.settrace(None)
             sys.setprofile(None)
+            if collects:
+                gc.enable()
         return bool(self.raised_in)  # it may have been kept, or raised as another error
 
     def _profile(self, frame: FrameType, event: str, _: object) -> None:
