@@ -143,6 +143,8 @@ class ClientCallbacks:
 
     def call(self) -> bool:
         """Call the functions that are due; return whether there is an error to raise."""
+        if not (self.came or self._taken or self._due):
+            return bool(self._caught)
         process = OneProcess()
         while self._due or self._taken or self.came:
             self._take_came()

@@ -13,9 +13,11 @@ cimport cython
 from cpython.contextvars cimport PyContextVar_Get
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 import ctypes
+import time
 from importlib.metadata import version
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition, cimpl
@@ -76,6 +78,8 @@ cdef enum:
 
 cdef object identity = cimpl._reentry_identity_var  # of a call of asyncio, see CallGate
 cdef object NO_WAIT = 0.0
+cdef double SHORTEST_WAIT_S = 0.001  # librdkafka drops a fraction of a millisecond
+cdef object monotonic = time.monotonic
 
 
 cdef void find_functions():
@@ -173,7 +177,7 @@ cdef class QuickStep:
         fetching: the source of the records.
         owned: returns the current ownership.
         most_pause_s: seconds without records, after which this is a step for RecordSteps.
-        wait_s: longest wait for records.
+        wait_s: longest wait for records in one call of the client.
         least: the number of records to fetch at once for calls that need fewer.
 
     Attributes:
@@ -219,6 +223,7 @@ cdef class QuickStep:
         """
         fetching = self.fetching
         client = fetching.client
+        self.size = 0
         if (
             position is NULL
             or type(size) is not int
@@ -232,14 +237,19 @@ cdef class QuickStep:
             return
         self.use(client, fetching._asked)
         fetching._before.forget()
+        if self.readiness.waiting or not self.places.count:
+            return
         self.size = size
         self.count = max(1, (max(self.least, <Py_ssize_t>fetching.fewest_ahead) + self.size - 1) // self.size)
         self.ahead.batch_size = size
         self.delivered_at = now
         self.commit_at = commit_at
         self.thread = PyThread_get_thread_ident()
-        if not self.readiness.waiting and self.places.count:
-            self.readiness.state = ARMED
+        self.readiness.state = ARMED
+
+    def takes(self, size):
+        """Return whether it was armed last time, for calls of `consume(size)` of this thread."""
+        return self.size == size and self.thread == PyThread_get_thread_ident()
 
     cdef int use(self, client, list asked) except -1:
         """Ask this client for the positions of these partitions."""
@@ -272,7 +282,7 @@ cdef class QuickStep:
         self.readiness.state = WITHIN
         try:
             self.ahead.polled_at = now
-            found = self.fetch(timeout)
+            found = self.fetch(at, at + timeout if timeout >= 0 else INFINITY)
             if found:
                 self.delivered_at = at
                 if self.readiness.state == WITHIN:
@@ -283,18 +293,16 @@ cdef class QuickStep:
                 self.readiness.state = IDLE
             self.release()
 
-    cdef list fetch(self, double wait_s):
-        """Return the first records, and hold the others."""
+    cdef list fetch(self, double now, double until):
+        """Return the first records, and hold the others; wait for the first ones if there are none."""
         cdef list fetched = []
         if handle_of(self.client) is not self.handle or self.handle is NULL or position(self.handle, self.places):
             return []
-        if not 0 <= wait_s < self.wait_s:
-            wait_s = self.wait_s
         try:
-            if self.count == 1:
-                fetched = self.client.consume(self.size, wait_s)
-            else:
+            if self.count > 1:
                 fetched = self.client.consume(self.size * self.count, NO_WAIT)
+            if not fetched and not PyList_GET_SIZE(self.came):
+                fetched = self.wait(now, min(until, self.commit_at, self.delivered_at + self.most_pause_s))
             if PyList_GET_SIZE(self.came):
                 self.ahead.interrupted = True  # until RecordSteps raises an error of a callback
             if not fetched:
@@ -315,6 +323,18 @@ cdef class QuickStep:
             self.fetching._before.know(self.positions())
             self.fetching.give_back([fetched])
             raise
+
+    cdef list wait(self, double now, double until):
+        """Return the records of one call; wait for each time in turn, as RecordSteps does."""
+        cdef list fetched
+        while True:
+            fetched = self.client.consume(self.size, min(until - now, self.wait_s))
+            if fetched or PyList_GET_SIZE(self.came) or self.ahead.interrupted or self.readiness.waiting:
+                return fetched
+            now = monotonic()
+            if until - now < SHORTEST_WAIT_S:
+                return fetched
+            self.ahead.polled_at = now
 
     cdef list positions(self):
         """Return the positions before the call."""

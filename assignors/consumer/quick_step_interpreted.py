@@ -29,6 +29,10 @@ class QuickStep:
     def arm(self, size: int, now: float, commit_at: float) -> None:
         """Change nothing."""
 
+    def takes(self, size: int) -> bool:  # noqa: ARG002 -- as the compiled one
+        """Return False: it was not armed."""
+        return False
+
     def take(self, timeout: float, now: float) -> list[Message]:  # noqa: ARG002 -- as the compiled one
         """Return no records: this is a step for RecordSteps."""
         return []

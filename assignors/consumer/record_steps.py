@@ -133,7 +133,8 @@ class RecordSteps:
             # Rebalances are handled only before records are taken: a record is delivered before its revocation.
             if not had:
                 self._serve_if_due(now)
-            self._read_ahead(now, most, had)
+                if not self.quick.takes(most):
+                    self._read_ahead(now, most)
             found = self._ahead.next_batch() if not had and self._ahead.batch_size == most else []
             if found or (
                 found := self._fetching.take(most - had, self._waits_s(now, until, given_up), self._membership.owned)
@@ -148,13 +149,13 @@ class RecordSteps:
                 self.quick.arm(most, now, self._commit_at)
             return had, had >= most or other_work or time.monotonic() >= until
 
-    def _read_ahead(self, now: float, most: int = 0, had: int = 0) -> None:
+    def _read_ahead(self, now: float, most: int = 0) -> None:
         """Fetch many available records at once, for this call and later ones that need the same number."""
         fewest = self._fetching.fewest_ahead
         ahead, count = max(_READ_AHEAD, fewest), 0
-        if most >= _LEAST_BATCH and not had:
+        if most >= _LEAST_BATCH:
             count = max(_READ_AHEAD_BATCHES, 2 * most if most <= _READ_AHEAD_BATCHES else 0, fewest) // most
-        if (count < 2 and most - had >= ahead) or self._idle(now) or self._ahead.left():  # noqa: PLR2004 -- a batch is at most what the call itself fetches
+        if (count < 2 and most >= ahead) or self._idle(now) or self._ahead.left():  # noqa: PLR2004 -- a batch is at most what the call itself fetches
             return
         if count > 1:
             self._fetching.read_batches(most, count, self._membership.owned)

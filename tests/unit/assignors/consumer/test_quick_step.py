@@ -14,14 +14,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import Any
 
 import pytest
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import Message, Producer, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import GroupConsumer
 from assignors.consumer import one_thread_at_a_time, quick_step, quick_step_interpreted, record_steps
+from assignors.consumer.record_steps import RecordSteps
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
@@ -78,29 +80,79 @@ def test_parts_are_the_slices_of_the_list(count: int, length: int, taken: int) -
     assert [sys.getrefcount(one) for one in given_records] == before
 
 
+@pytest.fixture
+def steps_in_python(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The records that the call had at each of these steps."""
+    found: list[int] = []
+    step = record_steps.RecordSteps.consume
+
+    def noted(self: RecordSteps, add: Callable[[list[Message]], object], had: int, *more: Any) -> tuple[int, bool]:
+        found.append(had)
+        return step(self, add, had, *more)
+
+    monkeypatch.setattr(record_steps.RecordSteps, "consume", noted)
+    return found
+
+
 @compiled
 @pytest.mark.parametrize("size", [1, 15])
-def test_most_calls_need_no_other_step(mock: MockCluster, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_most_calls_need_no_other_step(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, steps_in_python: list[int], size: int
+) -> None:
     """A step in Python costs as much as 80 records."""
     monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)
     monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1)
-    others: list[int] = []
-    step = record_steps.RecordSteps.consume
-
-    def counted(*args: object) -> tuple[int, bool]:
-        others.append(1)
-        return step(*args)  # type: ignore[arg-type]  # passed along
-
-    monkeypatch.setattr(record_steps.RecordSteps, "consume", counted)
     with consumer(mock) as one:
         one.subscribe(["t"])
         assert len(one.consume(15, 20)) == 15  # the first call joins the group
         wait_until_fetched(one)
         one.consume(size, 5)
-        others.clear()
+        steps_in_python.clear()
         found = list(itertools.chain(*(one.consume(size, 5) for _ in range(105 // size))))
         assert len(found) == 105
-        assert len(others) <= 3
+        assert len(steps_in_python) <= 3
+
+
+@compiled
+@pytest.mark.parametrize("ahead", [1, 60])
+def test_calls_that_wait_need_no_other_step(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, steps_in_python: list[int], ahead: int
+) -> None:
+    """A program that is faster than its brokers waits often, and after a wait a step in Python costs the most."""
+    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", ahead)
+    producer = Producer({"bootstrap.servers": mock.bootstrap_servers, "linger.ms": 50})
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        assert len(read(one, ALL)) == ALL
+        steps_in_python.clear()
+        for _ in range(6):
+            for _ in range(15):
+                producer.produce("t", b"later", partition=0)
+            later = threading.Timer(0.2, producer.flush)
+            later.start()
+            assert len(one.consume(15, 5)) == 15
+            later.join()
+    assert len(steps_in_python) <= 3, steps_in_python
+
+
+@pytest.mark.usefixtures("way")
+def test_the_rest_of_a_list_is_fetched_without_others(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, steps_in_python: list[int]
+) -> None:
+    """Records ahead that are no list keep the steps in Python, until a call finds none."""
+    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 60)
+    ahead: list[int] = []
+    monkeypatch.setattr(record_steps.Fetching, "read_ahead", lambda _, most, *__: ahead.append(most))
+    producer = Producer({"bootstrap.servers": mock.bootstrap_servers, "linger.ms": 0})
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        assert [len(one.consume(20, 20)) for _ in range(7)] == [20] * 7
+        for _ in range(10):
+            producer.produce("t", b"later", partition=0)
+        assert producer.flush(20) == 0
+        assert len(one.consume(20, 5)) == 20
+    assert [had for had in steps_in_python if had]
+    assert not ahead
 
 
 def wait_until_fetched(one: GroupConsumer) -> None:
