@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from assignors import GroupConsumer
 from assignors.consumer import one_thread_at_a_time, quick_step, quick_step_interpreted, record_steps
+from assignors.consumer.fetching import Fetching
 from assignors.consumer.record_steps import RecordSteps
 from producer.testing import MockCluster
 from tests.records import offsets, read
@@ -142,7 +143,7 @@ def test_the_rest_of_a_list_is_fetched_without_others(
     """Records ahead that are no list keep the steps in Python, until a call finds none."""
     monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 60)
     ahead: list[int] = []
-    monkeypatch.setattr(record_steps.Fetching, "read_ahead", lambda _, most, *__: ahead.append(most))
+    monkeypatch.setattr(Fetching, "read_ahead", lambda _, most, *__: ahead.append(most))
     producer = Producer({"bootstrap.servers": mock.bootstrap_servers, "linger.ms": 0})
     with consumer(mock) as one:
         one.subscribe(["t"])
