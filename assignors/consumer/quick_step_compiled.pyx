@@ -331,6 +331,8 @@ cdef class QuickStep:
             fetched = self.client.consume(self.size, min(until - now, self.wait_s))
             if fetched or PyList_GET_SIZE(self.came) or self.ahead.interrupted or self.readiness.waiting:
                 return fetched
+            if self.readiness.state != WITHIN:  # the handler of a signal made a call: another client, other positions
+                return fetched
             now = monotonic()
             if until - now < SHORTEST_WAIT_S:
                 return fetched

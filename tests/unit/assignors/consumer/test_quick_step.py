@@ -27,7 +27,7 @@ from assignors.consumer.fetching import Fetching
 from assignors.consumer.record_steps import RecordSteps
 from producer.testing import MockCluster
 from tests.records import offsets, read
-from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.unit.assignors.conftest import RECORDS, consumer, end_client
 from tests.unit.assignors.consumer.alarms import handling_alarms
 
 pytestmark = pytest.mark.long
@@ -253,6 +253,58 @@ def test_a_signal_in_the_step_loses_no_record(
             for partition in range(3):
                 one.seek(TopicPartition("t", partition, 0))
     assert raised
+
+
+@pytest.mark.usefixtures("way")
+def test_calls_of_a_handler_end_the_wait_in_c(mock: MockCluster) -> None:
+    """The wait went on with a client that the call had replaced and closed."""
+    handled: list[list[Message]] = []
+
+    def consume_with_an_ended_client(*_: object) -> None:
+        end_client(one)
+        handled.append(one.consume(15, 0))
+
+    with handling_alarms(consume_with_an_ended_client), consumer(mock) as one:
+        one.subscribe(["t"])
+        assert len(read_in_lists(one)) == ALL
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        assert not one.consume(15, 1)
+    assert handled == [[]]
+
+
+@pytest.mark.usefixtures("way")
+def test_records_of_a_handler_come_once(mock: MockCluster) -> None:
+    """A later signal in the same wait gave them back with those that the wait itself might have lost."""
+    producer = Producer({"bootstrap.servers": mock.bootstrap_servers, "linger.ms": 50})
+    found: list[Message] = []
+
+    def consume_then_interrupt(_: int, __: FrameType | None) -> None:
+        if found:
+            raise KeyboardInterrupt
+        for _ in range(15):
+            producer.produce("t", b"later", partition=0)
+        assert producer.flush(20) == 0
+        found.extend(one.consume(15, 5))
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+
+    with handling_alarms(consume_then_interrupt), consumer(mock) as one:
+        one.subscribe(["t"])
+        assert len(read_in_lists(one)) == ALL
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            one.consume(15, 10)
+        assert len(found) == 15
+        assert one.consume(15, 0.5) == []
+
+
+def read_in_lists(one: GroupConsumer) -> list[Message]:
+    """Read all records with calls for 15."""
+    found: list[Message] = []
+    until = time.monotonic() + 30
+    while len(found) < ALL:
+        assert time.monotonic() < until
+        found += one.consume(15, 5)
+    return found
 
 
 def read_with_alarms(one: GroupConsumer, size: int, after_s: float) -> list[Message]:
