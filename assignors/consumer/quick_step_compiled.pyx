@@ -277,6 +277,8 @@ cdef class QuickStep:
         cdef list found
         if self.readiness.state != ARMED or at >= self.commit_at or at - self.delivered_at > self.most_pause_s:
             return []
+        if timeout != timeout:  # NaN, which RecordSteps' caller refuses: it must not wait first
+            return []
         if self.thread != PyThread_get_thread_ident() or of_task() or not self.acquire(False):
             return []
         self.readiness.state = WITHIN

@@ -3,6 +3,7 @@
 import copy
 import gc
 import itertools
+import math
 import operator
 import random
 import shutil
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 
 from assignors import GroupConsumer
 from assignors.consumer import one_thread_at_a_time, quick_step, quick_step_interpreted, record_steps
+from assignors.consumer.consumer_errors import ArgumentError
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.record_steps import RecordSteps
 from producer.testing import MockCluster
@@ -224,6 +226,18 @@ def test_a_count_that_is_no_whole_number_is_refused_also_when_records_are_ready(
             with pytest.raises(TypeError):
                 one.consume(15.0, 1)  # type: ignore[arg-type]  # a wrong one
             assert len(one.consume(15, 5)) == 15
+
+
+@pytest.mark.usefixtures("way")
+def test_a_timeout_that_is_no_number_is_refused_without_a_wait(mock: MockCluster) -> None:
+    """No comparison with NaN is true, so it counted as no limit, and the error came after 2 s."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        assert len(read_in_lists(one)) == ALL
+        begin = time.monotonic()
+        with pytest.raises(ArgumentError, match="timeout=nan"):
+            one.consume(15, math.nan)
+        assert time.monotonic() - begin < 0.5
 
 
 @compiled
