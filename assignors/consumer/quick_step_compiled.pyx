@@ -303,7 +303,7 @@ cdef class QuickStep:
         try:
             if self.count > 1:
                 fetched = self.client.consume(self.size * self.count, NO_WAIT)
-            if not fetched and not PyList_GET_SIZE(self.came):
+            if not fetched and not PyList_GET_SIZE(self.came) and self.readiness.state == WITHIN:
                 fetched = self.wait(now, min(until, self.commit_at, self.delivered_at + self.most_pause_s))
             if PyList_GET_SIZE(self.came):
                 self.ahead.interrupted = True  # until RecordSteps raises an error of a callback
