@@ -13,7 +13,7 @@ from spark_sink.lake.delta_commit_parts import CommitParts
 from spark_sink.lake.delta_log_files import lines_of, log_errors, read_commit
 from spark_sink.lake.delta_transaction import metadata_of
 from spark_sink.lake.file_statistics import bounded_columns
-from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.parquet_landing import check_partition_columns, normal_schema
 from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced_columns
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_settings import TableSettings
@@ -29,12 +29,12 @@ def create_empty(uri: str, schema: pa.Schema, settings: TableSettings, storage: 
     """Create a table without rows, and return its handle.
 
     Raises:
-        SchemaError: Delta cannot have a column.
+        SchemaError: Delta cannot have a column, or the table cannot be partitioned by one.
         DeltaError, OSError, ValueError: the storage refused, a property is invalid, or the table exists.
     """
     return DeltaTable.create(
         uri,
-        schema=_columns(schema),
+        schema=_columns(schema, settings),
         partition_by=list(settings.layout.partition_columns) or None,
         configuration=_configuration(schema, settings),
         storage_options=dict(storage) or None,
@@ -50,7 +50,7 @@ def is_plain(schema: pa.Schema, settings: TableSettings) -> bool:
     if settings.properties:
         return False
     try:
-        columns = _columns(schema)
+        columns = _columns(schema, settings)
         refuse_unenforced_columns("", columns)
         return not fit_schema("", normal_schema(arrow_columns(columns)), schema)
     except (SchemaError, DeltaError):  # two columns with one name
@@ -65,7 +65,7 @@ def create_with(parts: CommitParts, uri: str, schema: pa.Schema, settings: Table
     """
     create_table_with_add_actions(
         uri,
-        _columns(schema),
+        _columns(schema, settings),
         list(parts.files),
         "error",
         list(settings.layout.partition_columns),
@@ -91,7 +91,9 @@ def created_id(uri: str, storage: Storage) -> str:
         return str(json.loads(line)["metaData"]["id"])
 
 
-def _columns(schema: pa.Schema) -> Schema:
+def _columns(schema: pa.Schema, settings: TableSettings) -> Schema:
+    # delta-rs commits a table with other partition columns, and cannot open it then.
+    check_partition_columns(schema, settings.layout.partition_columns)
     return Schema([delta_field(one) for one in schema])
 
 

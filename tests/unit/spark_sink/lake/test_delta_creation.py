@@ -10,7 +10,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.parquet_landing import Landing, normal_schema
+from spark_sink.lake.parquet_landing import Landing, Layout, normal_schema
 from spark_sink.lake.table_contract import KEYS, Change
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import filesystem
@@ -104,6 +104,18 @@ def test_properties_of_a_new_table_are_kept(tmp_path: Path, write: Callable[...,
     """Also beside the rows of its first batch."""
     assert write(delta_enableChangeDataFeed="true").rows == _rows(tmp_path) == 1
     assert DeltaTable(str(tmp_path)).metadata().configuration["delta.enableChangeDataFeed"] == "true"
+
+
+@pytest.mark.parametrize("by", ["nope", "Topic", "value"])
+@pytest.mark.parametrize("first", [DeltaLakeTable.create, DeltaLakeTable.begin])
+def test_a_table_that_cannot_be_partitioned_is_not_created_without_rows(
+    tmp_path: Path, first: Callable[[DeltaLakeTable, pa.Schema], object], by: str
+) -> None:
+    """Rows are checked when they are written, and the first batch may have none."""
+    table = DeltaLakeTable(str(tmp_path), "g", settings=TableSettings(layout=Layout(partition_columns=(by,))))
+    with pytest.raises(SchemaError, match="partition column"):
+        first(table, pa.schema([*KEYS.items(), ("value", pa.binary())]))
+    assert not (tmp_path / "_delta_log").exists()
 
 
 @pytest.mark.parametrize("name", ["00000000000000000000.crc", "00000000000000000004.checkpoint.parquet"])
