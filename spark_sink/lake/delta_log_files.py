@@ -91,9 +91,13 @@ def read_commit(files: pa_fs.FileSystem, version: int, table: str = "") -> str |
         table: path of the table in it.
 
     Raises:
-        OSError: the storage gives another number of bytes than its listing says.
+        OSError: the storage gives another number of bytes than its listing says, or bytes that are no text.
     """
-    text = read_text(files, path := commit_path(version, table))
+    path = commit_path(version, table)
+    try:
+        text = read_text(files, path)
+    except UnicodeDecodeError as error:  # perhaps cut in the middle of a character
+        raise OSError(f"{path}: the {len(error.object)} bytes that were read are no text") from error
     if text is not None and not _is_whole(text):
         # A machine that lost its power may have an empty file, so only a difference is an error.
         listed = list_log(files, table).commits.get(version)

@@ -83,6 +83,19 @@ def test_no_length_of_a_commit_loses_its_transactions(tmp_path: Path) -> None:
         assert dict(transactions_of(text)) == dict(transactions_of(whole)), kept
 
 
+def test_a_commit_that_was_cut_inside_a_character_is_an_error_of_the_table(tmp_path: Path) -> None:
+    """Only such an error is tried again; a column may have any name."""
+    table, schema = DeltaLakeTable(str(tmp_path), "g"), pa.schema([*SCHEMA, ("größe", pa.int64())])
+    table.create(schema)
+    table.refresh()
+    whole, files = (tmp_path / commit_path(0)).read_bytes(), table._log._files
+    kept = whole.index("ö".encode()) + 1
+    table._log._files = _Files(files, 0, (kept + 0.5) / len(whole))
+    with pytest.raises(TableError, match=rf"cannot be read: {commit_path(0)}: the {kept} bytes .* are no text"):
+        table.refresh()
+    assert table.refresh() is not None
+
+
 def test_a_commit_that_is_empty_in_the_storage_changes_nothing(tmp_path: Path) -> None:
     """A machine may lose its power before the content of a new file is on its disk; delta-rs reads such a table."""
     kind = kind_of("delta", tmp_path)
