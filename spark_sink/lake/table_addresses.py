@@ -3,6 +3,7 @@
 Both load slowly, and settings are checked before an agent joins its fleet.
 """
 
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -170,6 +171,9 @@ def table_uri(path: str) -> str:
         raise OptionError(
             f"{address}: a % with two hexadecimal digits in it would be read as another folder; rename it"
         )
+    if os.sep == "/" and "\\" in address:
+        # delta-rs writes to `a\b`, and reads the log of `a/b`.
+        raise OptionError(f"{address}: a backslash in it would be read as a slash; rename it")
     return address
 
 

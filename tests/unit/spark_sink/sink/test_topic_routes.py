@@ -41,6 +41,12 @@ def test_a_folder_that_would_be_taken_for_another_is_refused(tmp_path: Path) -> 
     assert Routes.parse(str(tmp_path / "100%")).default.endswith("/100%")
 
 
+def test_a_backslash_that_delta_rs_reads_as_a_slash_is_refused(tmp_path: Path) -> None:
+    """The positions of another table would decide about the batches of this one."""
+    with pytest.raises(OptionError, match="read as a slash"):
+        Routes.parse(str(tmp_path / "a\\b" / "table"))
+
+
 @pytest.mark.parametrize("address", ["/lake/a_quarantine", "s3://lake/a_quarantine/", "/lake/{topic}_quarantine"])
 def test_a_table_with_the_address_of_a_quarantine_is_refused(address: str) -> None:
     """Bad rows of the table without the suffix would get into it."""
