@@ -161,7 +161,7 @@ def table_uri(path: str) -> str:
         address, file = str(local.resolve()), local.is_file()
     except FileNotFoundError:  # the current folder is gone
         raise
-    except (OSError, ValueError) as error:  # too long, not permitted, or with a character that no name has
+    except (OSError, ValueError, RuntimeError) as error:  # too long, not permitted, no name, or links in a circle
         raise OptionError(f"option 'path': {path[:200]!r} is not the name of a folder: {error}"[:500]) from error
     refuse_mounted_store(address)
     if file:

@@ -1,5 +1,6 @@
 """Which table a topic goes to."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,14 @@ def test_a_backslash_that_delta_rs_reads_as_a_slash_is_refused(tmp_path: Path) -
     """The positions of another table would decide about the batches of this one."""
     with pytest.raises(OptionError, match="read as a slash"):
         Routes.parse(str(tmp_path / "a\\b" / "table"))
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="pathlib takes it there, and the first write is refused")
+def test_a_folder_that_is_a_circle_of_links_is_refused(tmp_path: Path) -> None:
+    """Its error has another class than those of other folders."""
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with pytest.raises(OptionError, match=r"is not the name of a folder: .*loop"):
+        Routes.parse(str(tmp_path / "circle" / "table"))
 
 
 @pytest.mark.parametrize("address", ["/lake/a_quarantine", "s3://lake/a_quarantine/", "/lake/{topic}_quarantine"])
