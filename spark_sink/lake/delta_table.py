@@ -147,7 +147,7 @@ class DeltaLakeTable:
             # Kept, as it takes a third of the time of a first commit to read the new table again.
             self._handle = create_empty(self._uri, schema, self._settings, self._storage)
         except (DeltaError, OSError, ValueError) as error:
-            if not self._exists():
+            if not self._exists() and not self._has_begun():
                 raise TableError(f"{self._uri}: the table cannot be created: {plain(error)}") from error
 
     def begin(self, schema: pa.Schema) -> Snapshot:

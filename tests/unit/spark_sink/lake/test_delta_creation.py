@@ -132,6 +132,18 @@ def test_a_log_without_a_commit_is_not_another_writer(tmp_path: Path, name: str)
     assert not isinstance(caught.value, ConflictError)
 
 
+def test_a_table_that_the_store_lists_late_is_no_error_for_a_second_maker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two agents start at the same time, and the listing of the slower one has no table yet."""
+    schema = pa.schema([*KEYS.items()])
+    DeltaLakeTable(str(tmp_path), "g").create(schema)
+    monkeypatch.setattr(DeltaTable, "is_deltatable", lambda *_: False)
+    slower = DeltaLakeTable(str(tmp_path), "g")
+    slower.create(schema)
+    assert slower.refresh() is not None
+
+
 def test_a_store_that_refuses_every_request_is_reported_by_its_first_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
