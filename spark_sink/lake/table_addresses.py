@@ -148,14 +148,15 @@ def table_uri(path: str) -> str:
     (`s3` for `s3a`) in lower case, and there is no slash at the end.
 
     Raises:
-        OptionError: there is no path, it is a file, delta-rs mistakes it for another path, or its file system cannot
-            create a file only if it is absent.
+        OptionError: there is no path, it is a file, delta-rs mistakes it for another path or reads only a part of it,
+            or its file system cannot create a file only if it is absent.
     """
     if not path.strip():
         raise OptionError("option 'path': empty, need the address of the table (a folder, s3://, gs://, abfss://)")
     local = local_path(path)
     if local is None:
         scheme, _, place = path.partition("://")
+        _refuse_left_out(path)
         return f"{_SAME_STORE.get(scheme.lower(), scheme.lower())}://{place.rstrip('/')}"
     try:
         address, file = str(local.resolve()), local.is_file()
@@ -175,6 +176,15 @@ def table_uri(path: str) -> str:
         # delta-rs writes to `a\b`, and reads the log of `a/b`.
         raise OptionError(f"{address}: a backslash in it would be read as a slash; rename it")
     return address
+
+
+def _refuse_left_out(address: str) -> None:
+    # The rest is not shown, because it may be the signature of a link.
+    if found := re.search(r"[?#]", address):
+        raise OptionError(
+            f"{address[: found.start()]}: has a {found[0]} after it, from which on delta-rs leaves out the address, so "
+            "several tables would be one; rename the folder, or give credentials as options storage.*"
+        )
 
 
 def refuse_mounted_store(folder: str) -> None:

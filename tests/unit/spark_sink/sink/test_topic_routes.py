@@ -48,6 +48,14 @@ def test_a_backslash_that_delta_rs_reads_as_a_slash_is_refused(tmp_path: Path) -
         Routes.parse(str(tmp_path / "a\\b" / "table"))
 
 
+@pytest.mark.parametrize("address", ["s3://lake/a#1/{topic}", "s3://lake/a?1/{topic}", "abfss://c@a/t?sig=secret"])
+def test_an_address_of_which_delta_rs_leaves_out_a_part_is_refused(address: str) -> None:
+    """All topics, and their quarantines, would be in one table, which is none of these."""
+    with pytest.raises(OptionError, match="leaves out the address") as caught:
+        Routes.parse(address)
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="pathlib takes it there, and the first write is refused")
 def test_a_folder_that_is_a_circle_of_links_is_refused(tmp_path: Path) -> None:
     """Its error has another class than those of other folders."""
