@@ -153,12 +153,13 @@ class DeltaLakeTable:
     def begin(self, schema: pa.Schema) -> Snapshot:
         """Return the state of a table that the first swap creates: one commit takes half the time of two.
 
-        A table that might refuse its first rows is created here, so that they are checked as all others.
+        A table that might refuse its first rows is created here, so that they are checked as all others. If it is there
+        and only its listing is late, the swap has a conflict.
 
         Raises:
             SchemaError, TableError: as `create` and `refresh`.
         """
-        if is_plain(schema, self._settings):
+        if is_plain(schema, self._settings) or self._has_begun():
             return Snapshot(version=NOT_CREATED, positions={}, schema=schema)
         return create_and_look(self, schema)
 

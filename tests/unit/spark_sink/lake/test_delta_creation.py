@@ -144,6 +144,27 @@ def test_a_table_that_the_store_lists_late_is_no_error_for_a_second_maker(
     assert slower.refresh() is not None
 
 
+@pytest.mark.parametrize("properties", [{}, {"delta.appendOnly": "true"}])
+def test_a_writer_looks_again_at_a_table_that_the_store_lists_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, properties: dict[str, str]
+) -> None:
+    """It is not reported as one that someone else deletes."""
+    schema, settings = pa.schema([*KEYS.items()]), TableSettings(properties=properties)
+    DeltaLakeTable(str(tmp_path), "g", settings=settings).create(schema)
+    table = DeltaLakeTable(str(tmp_path), "g", settings=settings)
+    with monkeypatch.context() as late:
+
+        def unlisted(_: object) -> None:
+            raise TableNotFoundError
+
+        late.setattr(DeltaLakeTable, "_newest", unlisted)
+        assert table.refresh() is None
+        begun = table.begin(schema)
+        with pytest.raises(ConflictError):
+            table.swap(begun, Change(files=(), positions={}, beginnings={}, schema=schema))
+    assert table.refresh() is not None
+
+
 def test_a_store_that_refuses_every_request_is_reported_by_its_first_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
