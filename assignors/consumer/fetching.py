@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
@@ -330,8 +330,13 @@ class Fetching:
         found |= {key: at for key, at in self.ahead.next_offsets().items() if key in of}
         return {key: at for key, at in found.items() if at >= 0}
 
-    def seek(self, key: TopicPartition, offset: int) -> None:
+    def seek(self, key: TopicPartition, offset: int, reset: int | None = None) -> None:
         """Continue a partition at this offset.
+
+        Args:
+            key: the partition.
+            offset: a number or one of librdkafka's constants.
+            reset: the logical offset of auto.offset.reset, which OFFSET_INVALID means in a seek; None if it is unknown.
 
         Raises:
             ConsumerError: the partition is not read, or no record can have this offset.
@@ -343,7 +348,8 @@ class Fetching:
         # Of this partition alone: a program may seek in thousands, one after another.
         stored = self._stored.of(key, self.positions_with_epochs([key]).get(key))
         self._stored.start(key, offset, stored)
-        self._restart(key, offset)
+        # `_restart` assigns, and an assignment at OFFSET_INVALID begins at the group's offset.
+        self._restart(key, offset if offset != OFFSET_INVALID or reset is None else reset)
         self.in_hand.drop([key])
 
     def _restart(self, key: TopicPartition, offset: int) -> None:

@@ -155,7 +155,7 @@ class PartitionCalls:
                     "seek() to OFFSET_STORED: take the offset from committed()",
                     KafkaError._INVALID_ARG,  # noqa: SLF001 -- librdkafka's own code
                 )
-            parts.fetching.seek(key, partition.offset)
+            parts.fetching.seek(key, partition.offset, parts.config.reset)
 
     def pause(self, partitions: Iterable[KafkaPartition]) -> None:
         """Deliver no records of these until `resume`, or until they are revoked; also allowed in `on_assign`."""

@@ -376,3 +376,23 @@ def test_the_position_follows_the_records_after_a_seek_to_no_offset(
         return [*found, plain(one.position([at(0)])), plain(one.committed([at(0), at(1)], 10))]
 
     check(case, cluster, protocol)
+
+
+@pytest.mark.parametrize("reset", ["earliest", "latest", "smallest"])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_seek_to_no_offset_does_not_go_to_the_offset_of_the_group(
+    cluster: MockCluster, reset: str, protocol: str
+) -> None:
+    """An assignment at OFFSET_INVALID begins there; a seek goes where auto.offset.reset says."""
+
+    def case(bench: Bench) -> Any:
+        one = bench.make(**{"auto.offset.reset": reset})
+        one.assign([at(0, 0)])
+        read(one, RECORDS)
+        one.commit(offsets=[at(0, 20)], asynchronous=False)
+        one.seek(at(0, OFFSET_INVALID))
+        found = [message.offset() for message in one.consume(RECORDS, 2.0)]
+        one.seek(at(0, 30))
+        return found, read(one, 5)[0], plain(one.committed([at(0)], 10))
+
+    check(case, cluster, protocol)
