@@ -68,7 +68,7 @@ class Fetching:
         self._before = PositionsBefore()
         self._paused: set[TopicPartition] = set()
         self._closed: list[bool] = []
-        self._stored = StoredOffsets(self._watermarks)
+        self._stored = StoredOffsets(self._watermarks, self._returned)
         self._starts = ResolvedStarts()
 
     @property
@@ -319,6 +319,9 @@ class Fetching:
     def _watermarks(self, key: TopicPartition) -> tuple[int, int]:
         found: tuple[int, int] = self._consumer.get_watermark_offsets(KafkaPartition(*key), cached=True)
         return found
+
+    def _returned(self, key: TopicPartition) -> int:
+        return int(self._consumer.position([KafkaPartition(*key)])[0].offset)
 
     def _taken(self, of: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last record of each of these that left `ahead`."""

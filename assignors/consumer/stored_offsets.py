@@ -20,10 +20,13 @@ class StoredOffsets:
 
     Args:
         watermarks: of a partition that is read.
+        returned: the offset after the last record of a partition that librdkafka has returned since it began or was
+            sought; negative without one.
     """
 
-    def __init__(self, watermarks: Watermarks) -> None:
+    def __init__(self, watermarks: Watermarks, returned: Callable[[TopicPartition], int]) -> None:
         self._watermarks = watermarks
+        self._returned = returned
         self._starts: dict[TopicPartition, tuple[int, Offset | None]] = {}  # without a record since, and stored before
 
     def start(self, key: TopicPartition, offset: int, stored: Offset | None = None) -> None:
@@ -62,8 +65,11 @@ class StoredOffsets:
         """Return whether no record of this partition was delivered since it began or was sought."""
         if key not in self._starts:
             return False
-        start, _ = self._starts[key]
-        return position is None or OffsetWithMetadata.of(position).offset == self._number(key, start)
+        if position is None:
+            return True
+        start, at = self._number(key, self._starts[key][0]), OffsetWithMetadata.of(position).offset
+        # An offset beyond the end is reached later, by the records after the one that auto.offset.reset began with.
+        return at == start != self._returned(key)
 
     def _number(self, key: TopicPartition, start: int) -> int:
         return self._watermarks(key)[0] if start == OFFSET_BEGINNING else start

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, Producer, TopicPartition
 
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
@@ -345,6 +345,42 @@ def positions_after_a_seek_beyond_the_end(bench: Bench) -> Any:
     while time.monotonic() < until:
         one.poll(0.1)
     return plain(one.position(ALL)), _commit(one)
+
+
+def positions_at_an_offset_that_was_beyond_the_end(bench: Bench, reset: str) -> Any:
+    """The log has grown up to the offset of the seek by then, or the reader has come there from the first record."""
+    topic = f"{reset}-{bench.kind.__name__}-{bench.protocol}"
+    assert isinstance(bench.cluster, MockCluster)
+    bench.cluster.create(topic, [1])
+    producer = Producer({"bootstrap.servers": bench.cluster.bootstrap_servers, "log_level": 0})
+
+    def write(records: int) -> None:
+        for _ in range(records):
+            producer.produce(topic, b"")
+        assert producer.flush(20) == 0
+
+    write(RECORDS)
+    one = bench.make(**{"auto.offset.reset": reset, **AUTOMATIC})
+    one.assign([TopicPartition(topic, 0, 0)])
+    read(one, RECORDS)
+    one.seek(TopicPartition(topic, 0, RECORDS + 3))
+    read(one, RECORDS if reset == "earliest" else 0)
+    until = time.monotonic() + 1.5  # brokers are asked where to go on
+    while time.monotonic() < until:
+        assert one.poll(0.1) is None
+    write(3)
+    offset = read(one, 3)[-1][1]
+    place = [TopicPartition(topic, 0)]
+    return offset, one.position(place)[0].offset, _commit(one)[0][2], one.committed(place, 10)[0].offset
+
+
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_the_offset_of_a_seek_beyond_the_end_is_a_position_once_the_reader_comes_there(
+    cluster: MockCluster, reset: str, protocol: str
+) -> None:
+    """Else the last records are not committed, and come twice."""
+    check(lambda bench: positions_at_an_offset_that_was_beyond_the_end(bench, reset), cluster, protocol)
 
 
 @pytest.mark.parametrize("case", [positions_after_seeks, positions_after_a_seek_beyond_the_end])
