@@ -158,7 +158,10 @@ class PartitionCalls:
             parts.fetching.seek(key, partition.offset, parts.config.reset)
 
     def pause(self, partitions: Iterable[KafkaPartition]) -> None:
-        """Deliver no records of these until `resume`, or until they are revoked; also allowed in `on_assign`."""
+        """Deliver no records of these until `resume`; also allowed in `on_assign`.
+
+        As in a bare consumer, partitions that are revoked or unassigned are still paused if they come back.
+        """
         parts = self._kafka_azimuth
         parts.check_usable()
         with parts.gate.turn():

@@ -83,6 +83,19 @@ def pause_and_seek(bench: Bench) -> Any:
     return [first, silent, read(one, 1)]
 
 
+def a_pause_outlives_the_assignment(bench: Bench) -> Any:
+    """Until the program resumes the partition."""
+    one = bench.make()
+    one.assign([at(0, 40)])
+    read(one, 10)
+    one.pause([at(0)])
+    one.unassign()
+    one.assign([at(0, 45), at(1, 48)])
+    others, silent = read(one, 2), one.poll(0.3)
+    one.resume([at(0)])
+    return [others, silent, read(one, 5)]
+
+
 def a_subscription_replaces_it(bench: Bench) -> Any:
     """And calls its own callbacks only."""
     seen: list[str] = []
@@ -114,6 +127,7 @@ CASES = [
     commits_are_found_by_the_next_one,
     the_end_commits_what_was_delivered,
     pause_and_seek,
+    a_pause_outlives_the_assignment,
     a_subscription_replaces_it,
     offsets_that_cannot_begin,
 ]
