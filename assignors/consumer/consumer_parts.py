@@ -1,10 +1,9 @@
 """The parts of a `GroupConsumer`, in one object: an attribute of a subclass cannot replace one of them."""
 
-import itertools
 import operator
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -65,6 +64,7 @@ class ConsumerParts:
         "fetching",
         "gate",
         "is_eager",
+        "left",
         "membership",
         "program",
         "progress",
@@ -89,7 +89,7 @@ class ConsumerParts:
         self.gate = CallGate()
         self.received = ReceivedBytes(self.config.fetching)
         self.fetching = Fetching(self.received.with_callback())
-        self.ahead = self.fetching.ahead
+        self.ahead, self.left = self.fetching.ahead, self.fetching.in_hand.left
         self.progress = Progress(self.fetching, auto_store=self.config.auto_store)
         self._commit_timeout = CommitTimeout()
         self.commits = CommitQueue(self.config.on_commit, self._commit_timeout, self.ahead.interrupt, kafka_partitions)
@@ -163,10 +163,9 @@ class ConsumerParts:
             raise ConsumerError(f"{call} without a timeout would wait forever: call subscribe() first")
         return now + _FOREVER_S
 
-    def put_back(self, parts: Iterable[list[Message]]) -> None:
-        """Return the records of an interrupted call: the next one delivers them."""
-        if records := list(itertools.chain(*parts)):
-            self.fetching.in_hand.leave(records)  # the next step returns them if Ctrl-C comes again here
+    def redeliver_left(self) -> None:
+        """Let the next call deliver the records of an interrupted one again; the next step does it if this is, too."""
+        if any(self.left):
             with self.gate.turn():
                 self.fetching.redeliver_left()
 

@@ -61,6 +61,7 @@ class Fetching:
         self._config = self.callbacks.listening(config)
         self._consumer = Consumer(self._config)
         self.in_hand = RecordsInHand(self.ahead)
+        self._left = self.in_hand.left
         self._checked = Ownership()
         self._sought: dict[TopicPartition, int] = {}
         self._begun: dict[TopicPartition, int] = {}
@@ -97,6 +98,7 @@ class Fetching:
 
     def add(self, begins: Mapping[TopicPartition, int]) -> None:
         """Read these partitions in addition, from these offsets on."""
+        self.redeliver_left()
         if given := {key: at for key, at in begins.items() if key not in self._begun}:
             new = self._starts.begin(self._consumer, given)
             begun = self._begun | new
@@ -112,6 +114,7 @@ class Fetching:
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Stop reading these partitions."""
+        self.redeliver_left()
         if gone := self._begun.keys() & partitions:
             self.ahead.drop(gone)
             self.in_hand.drop(gone)
@@ -152,7 +155,9 @@ class Fetching:
             self._replace_client(error.args[0])
             return found
         except BaseException:
-            self._redeliver_dropped(itertools.chain(found, *fetched))
+            self.ahead.interrupted = self._before.interrupted = True
+            self._left.extend((found, *fetched))
+            self.redeliver_left()
             raise
 
     def read_ahead(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> None:
@@ -162,8 +167,9 @@ class Fetching:
             found += self.take(most, waits_s, ownership)
             self.ahead.hold(found)
         except BaseException:
-            self.ahead.clear()
-            self.redeliver(found)
+            self.ahead.interrupted = True
+            self._left.append(found)
+            self.redeliver_left()
             raise
 
     def read_batches(self, size: int, count: int, ownership: Callable[[], Ownership]) -> None:
@@ -192,7 +198,9 @@ class Fetching:
         except KafkaException as error:
             self.keep_fetched(fetched, size, error)
         except BaseException:
-            self.give_back(fetched)
+            self.ahead.interrupted = self._before.interrupted = True
+            self._left.extend(fetched)
+            self.redeliver_left()
             raise
 
     def listen(self, ownership: Callable[[], Ownership]) -> None:
@@ -206,7 +214,9 @@ class Fetching:
         except KafkaException as error:
             self._replace_client(error.args[0])
         except BaseException:
-            self.give_back([self.ahead.held(), *fetched])
+            self.ahead.interrupted = self._before.interrupted = True
+            self._left.extend(fetched)
+            self.redeliver_left()
             raise
 
     def keep_fetched(self, batches: list[list[Message]], size: int, error: KafkaException) -> None:
@@ -214,38 +224,38 @@ class Fetching:
         self.ahead.hold_batches(batches, size)
         self._replace_client(error.args[0])
 
-    def give_back(self, batches: list[list[Message]]) -> None:
-        """After an interrupt deliver these and those in `ahead` again, and the records that it took from the client."""
-        self.ahead.clear()
-        self._redeliver_dropped(itertools.chain(*batches))
-
     def redeliver(self, messages: Iterable[Message]) -> None:
         """Deliver these again and do not count them as delivered: the program has not seen them."""
-        first = {key: at for key, at in first_offsets(messages).items() if key in self._begun}
-        # Another call may have put back earlier records of these partitions.
-        present = self._taken(first)
-        for key, at in first.items():
-            self._restart(key, min(at, present.get(key, at)))
-
-    def _redeliver_dropped(self, messages: Iterable[Message]) -> None:
-        """As `redeliver`, also with the records that librdkafka's client dropped because a signal came."""
-        dropped = self._before.dropped(self._consumer)
-        first = first_offsets(messages)
-        for key in (dropped.keys() | first.keys()) & self._begun.keys():
-            known = [at for at in (dropped.get(key), first.get(key)) if at is not None]
-            self._restart(key, min(known, default=self._sought.get(key, self._begun[key])))
+        self._restart(self._earliest(first_offsets(messages), {}))
 
     def redeliver_left(self) -> None:
-        """Deliver the records of interrupted calls again."""
-        while (messages := self.in_hand.left()) is not None:
-            self.redeliver(messages)
-            self.in_hand.forget_left()
+        """Deliver again the records of interrupted calls, and those that librdkafka's client dropped in one."""
+        while self._before.interrupted or self._left:
+            left = tuple(self._left)
+            dropped = self._before.dropped(self._consumer) if self._before.interrupted else {}
+            self._restart(
+                self._earliest(first_offsets(itertools.chain(*left)), dropped),
+                (setattr, self._before, "interrupted", False),
+                *((self._left.popleft,),) * len(left),
+            )
+
+    def _earliest(
+        self, first: Mapping[TopicPartition, int], dropped: Mapping[TopicPartition, int | None]
+    ) -> dict[TopicPartition, int]:
+        """Return where each partition begins again; one that had no position begins where it began."""
+        keys = (dropped.keys() | first.keys()) & self._begun.keys()
+        # Another call may have put back earlier records of these partitions.
+        present = self._taken(keys)
+        earliest: dict[TopicPartition, int] = {}
+        for key in keys:
+            known = [at for at in (dropped.get(key), first.get(key)) if at is not None]
+            at = min(known, default=self._sought.get(key, self._begun[key]))
+            earliest[key] = min(at, present.get(key, at))
+        return earliest
 
     def refetch_in_hand(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the records in hand of these partitions; `positions` stays before them."""
-        for key, at in self.in_hand.drop(partitions).items():
-            if key in self._begun:
-                self._restart(key, at)
+        self._restart({key: at for key, at in self.in_hand.drop(partitions).items() if key in self._begun})
 
     def return_to_ahead(self, messages: list[Message]) -> None:
         """Let the next call return these; only those of paused partitions are fetched again.
@@ -283,6 +293,8 @@ class Fetching:
         Args:
             of: partitions that are read; None for all.
         """
+        if self._before.interrupted:
+            self.redeliver_left()
         found = self._taken(self._begun if of is None else of)
         for key, at in self.in_hand.first_offsets().items():
             if key in (self._begun if of is None else of):
@@ -348,32 +360,33 @@ class Fetching:
             said = f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is"
             raise ConsumerError(said, code_of_unread(key, self._begun))
         check_start(key, offset)
+        self.redeliver_left()
         # Of this partition alone: a program may seek in thousands, one after another.
         stored = self._stored.of(key, self.positions_with_epochs([key]).get(key))
         self._stored.start(key, offset, stored)
         # `_restart` assigns, and an assignment at OFFSET_INVALID begins at the group's offset.
-        self._restart(key, offset if offset != OFFSET_INVALID or reset is None else reset)
+        self._restart({key: offset if offset != OFFSET_INVALID or reset is None else reset})
         self.in_hand.drop([key])
 
-    def _restart(self, key: TopicPartition, offset: int) -> None:
-        self._starts.continues(self._consumer, key, offset)
-        self._before.forget()
-        dropped = self.in_hand.leave_ahead(key)
+    def _restart(self, offsets: Mapping[TopicPartition, int], *then: tuple[Any, ...]) -> None:
+        """Continue partitions at these offsets, and make the calls `then` without an interruption before them."""
+        for key, at in offsets.items():
+            self._starts.continues(self._consumer, key, at)
+        dropped = self.in_hand.leave_ahead(offsets.keys())
         # A seek fails before the first fetch is ready; removing and adding the partition does not.
-        at_once(
-            (self._consumer.incremental_unassign, [KafkaPartition(*key)]),
-            (self._consumer.incremental_assign, [KafkaPartition(*key, offset)]),
-            (self._consumer.pause, [KafkaPartition(*key)] if key in self._paused else []),
-            (self._sought.__setitem__, key, offset),
-            (dropped.clear,),
+        again: tuple[tuple[Any, ...], ...] = (
+            (self._consumer.incremental_unassign, [KafkaPartition(*key) for key in offsets]),
+            (self._consumer.incremental_assign, [KafkaPartition(*key, at) for key, at in offsets.items()]),
+            (self._consumer.pause, [KafkaPartition(*key) for key in offsets if key in self._paused]),
+            (self._sought.update, offsets),
         )
+        at_once(*(again if offsets else ()), (setattr, self._before, "noted", None), (dropped.clear,), *then)
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver no records of these partitions until `resume`."""
+        self.redeliver_left()
         these = self._begun.keys() & partitions
-        for key, at in self.ahead.next_offsets().items():
-            if key in these:
-                self._restart(key, at)
+        self._restart({key: at for key, at in self.ahead.next_offsets().items() if key in these})
         self._paused.update(these)
         self._consumer.pause([KafkaPartition(*key) for key in these])
 
@@ -386,6 +399,7 @@ class Fetching:
     def close(self) -> None:
         """Close the client."""
         self.in_hand.drop(self._begun)
+        self._before.interrupted = False
         self._begun.clear()
         self.ahead.clear()
         if not self._closed:

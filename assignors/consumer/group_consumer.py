@@ -192,7 +192,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             found = _joined(found, lists)
         except BaseException:
             # If Ctrl-C comes after records were taken, the program never gets them, and close() would commit them.
-            parts.put_back([found, *lists])
+            ahead.interrupted = True
+            parts.left.extend((found, *lists))
+            parts.redeliver_left()
             raise
         return found
 

@@ -22,44 +22,47 @@ class PositionsBefore:
     * `note` is called before each call, `received` after each one that returned; `forget` when partitions begin, end,
       or continue elsewhere.
     * Python runs handlers of signals in the main thread only, so other threads note nothing.
+
+    Attributes:
+        interrupted: whether the call was interrupted, and the records that it dropped are not delivered again yet. The
+            positions stay as they are until then.
+        noted: the positions; None if they are not known.
+        later: the positions after records that have arrived since.
     """
 
     def __init__(self) -> None:
-        self._noted: list[KafkaPartition] | None = None
-        self._later: dict[TopicPartition, int] = {}
+        self.interrupted = False
+        self.noted: list[KafkaPartition] | None = None
+        self.later: dict[TopicPartition, int] = {}
 
     def note(self, client: Consumer, partitions: list[KafkaPartition]) -> None:
         """Ask for the positions, unless they are known."""
-        if self._noted is None and threading.current_thread() is threading.main_thread():
+        if self.noted is None and threading.current_thread() is threading.main_thread():
             noted = client.position(partitions)
-            self._later = {}
-            self._noted = noted
-
-    def know(self, positions: list[KafkaPartition]) -> None:
-        """Use these as the positions before the call that has just failed."""
-        self._noted, self._later = positions, {}
+            self.later = {}
+            self.noted = noted
 
     def received(self, messages: Sequence[Message]) -> None:
         """Record that these have arrived: the next call begins after them."""
-        if self._noted is None or not messages:
+        if self.noted is None or not messages:
             return
-        if len(messages) * _POSITION_COSTS > len(self._noted):
+        if len(messages) * _POSITION_COSTS > len(self.noted):
             self.forget()
             return
         for one in messages:
             if one.error() is None:
-                self._later[str(one.topic()), int(one.partition() or 0)] = int(one.offset() or 0) + 1
+                self.later[str(one.topic()), int(one.partition() or 0)] = int(one.offset() or 0) + 1
 
     def forget(self) -> None:
         """Ask again before the next call."""
-        self._noted = None
+        self.noted = None
 
     def dropped(self, client: Consumer) -> dict[TopicPartition, int | None]:
         """Return, for each partition that has another position now, the one before the call; None if it had none."""
-        if self._noted is None:
+        if self.noted is None:
             return {}
-        before = {(one.topic, one.partition): one.offset for one in self._noted} | self._later
-        now = client.position(self._noted)
+        before = {(one.topic, one.partition): one.offset for one in self.noted} | self.later
+        now = client.position(self.noted)
         return {
             key: before[key] if before[key] >= 0 else None
             for one in now

@@ -322,8 +322,12 @@ cdef class QuickStep:
             self.fetching.keep_fetched([fetched], self.size, error)
             return []
         except BaseException:
-            self.fetching._before.know(self.positions())
-            self.fetching.give_back([fetched])
+            # In C until all is kept: at the start of a function in Python a second signal may come.
+            before = self.fetching._before
+            before.noted, before.later = self.positions(), {}
+            self.ahead.interrupted = before.interrupted = True
+            self.fetching.in_hand.left.append(fetched)
+            self.fetching.redeliver_left()
             raise
 
     cdef list wait(self, double now, double until):

@@ -57,6 +57,15 @@ class Interrupter:
                 gc.enable()
         return bool(self.raised_in)  # it may have been kept, or raised as another error
 
+    def begin(self, frames: list[FrameType]) -> None:
+        """Count the points from now on, also those in these running functions, until `sys.settrace(None)`."""
+        sys.setprofile(self._profile)
+        sys.settrace(self._begin)
+        for frame in frames:
+            frame.f_trace = self._step
+            frame.f_trace_opcodes = True
+            self._before[id(frame)] = frame.f_lasti
+
     def _profile(self, frame: FrameType, event: str, _: object) -> None:
         if event in {"c_call", "c_return", "c_exception"}:
             self._in_c[id(frame)] = event == "c_call"

@@ -180,13 +180,13 @@ def test_records_of_an_interrupted_call_return_within_the_gate(
         one._kafka_azimuth.fetching.ahead.interrupted = False
         one._kafka_azimuth.gate.readiness.state = 1
         states: list[tuple[bool, int]] = []
-        put_back = one._kafka_azimuth.fetching.redeliver
+        redeliver_left = one._kafka_azimuth.fetching.redeliver_left
 
-        def look(messages: Any) -> None:
+        def look() -> None:
             states.append((one._kafka_azimuth.gate.lock._is_owned(), one._kafka_azimuth.gate.readiness.state))  # type: ignore[attr-defined]  # of threading.RLock
-            put_back(messages)
+            redeliver_left()
 
-        monkeypatch.setattr(one._kafka_azimuth.fetching, "redeliver", look)
+        monkeypatch.setattr(one._kafka_azimuth.fetching, "redeliver_left", look)
         monkeypatch.setattr(ConsumerParts, "until", interrupt)
         with pytest.raises(KeyboardInterrupt):
             one.consume(3 * RECORDS, 1)
