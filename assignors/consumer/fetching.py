@@ -372,7 +372,7 @@ class Fetching:
         """Continue partitions at these offsets, and make the calls `then` without an interruption before them."""
         for key, at in offsets.items():
             self._starts.continues(self._consumer, key, at)
-        dropped = self.in_hand.leave_ahead(offsets.keys())
+        dropped = self.in_hand.leave_ahead(offsets.keys()) if offsets else []
         # A seek fails before the first fetch is ready; removing and adding the partition does not.
         again: tuple[tuple[Any, ...], ...] = (
             (self._consumer.incremental_unassign, [KafkaPartition(*key) for key in offsets]),
