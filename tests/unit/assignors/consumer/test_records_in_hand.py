@@ -29,13 +29,12 @@ def test_positions_are_before_each_list_and_each_left_list_returns(steps: list[t
     for name, given_ in steps:
         if name in {"take", "leave"}:
             records = [Message(topic="t", partition=at % PARTITIONS, offset=at) for at in given_]
-            (held.take if name == "take" else held.leave)(records)
+            (held.take if name == "take" else held.left.append)(records)
             (taken if name == "take" else left).append(records)
         elif name == "release" and given_ < len(taken):
             held.release(taken.pop(given_))
         elif name == "return" and left:
-            assert held.left() is left.pop(0)
-            held.forget_left()
+            assert held.left.popleft() is left.pop(0)
         elif name == "withdraw" and given_ < len(taken):
             first = _first([taken[given_]])
             others = [one for one in taken + left if one is not taken[given_]]
@@ -48,7 +47,7 @@ def test_positions_are_before_each_list_and_each_left_list_returns(steps: list[t
             assert held.drop(keys) == expected
             assert not _first(taken + left).keys() & keys
         assert held.first_offsets() == _first(taken + left)
-        assert (held.left() is None) == (not left)
+        assert list(held.left) == left
 
 
 def _at(message: Message) -> int:
