@@ -193,7 +193,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         except BaseException:
             # If Ctrl-C comes after records were taken, the program never gets them, and close() would commit them.
             ahead.interrupted = True
-            parts.left.extend((found, *lists))
+            parts.left.extend((found, *lists) if found or lists else ())
             parts.redeliver_left()
             raise
         return found

@@ -43,6 +43,18 @@ def test_a_timeout_that_is_not_a_number_is_refused(call: str) -> None:
         getattr(one, call)(timeout=math.nan)
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_refused_calls_leave_nothing_behind(closed: bool) -> None:  # noqa: FBT001 -- a case
+    """Each one left an empty list, at which all later ones looked: a program that tries again got slow, and grew."""
+    with GroupConsumer(LEAST) as one:
+        if closed:
+            one.close()
+        for _ in range(3):
+            with pytest.raises(RuntimeError if closed else ArgumentError):
+                one.consume(-1)
+        assert not one._kafka_azimuth.left
+
+
 class _Uninitialized(GroupConsumer):
     def __init__(self) -> None: ...
 
