@@ -131,16 +131,14 @@ class ReadAhead:
     def _replace(self, change: Callable[[list[Message]], list[Message]]) -> None:
         """Hold the result of `change`. Until then another thread's `poll` must take no record: it would come twice."""
         held: list[Message] = []
-        none, no_batch = iter(_NONE), iter(_NO_BATCH)
+        kept, none, no_batch = iter(held), iter(_NONE), iter(_NO_BATCH)
         present = itertools.chain(itertools.chain.from_iterable(self.batches), self.records)
         self.records, self.batches = none, no_batch
         try:
             held.extend(present)  # the first call after the change: a signal raises only after it
-            held = change(held)
-            self.hold(held)
-        except BaseException:  # Ctrl-C, possibly at the start of `hold`
-            self.hold(held)
-            raise
+            held[:] = change(held)
+        finally:  # without a call, at which a second signal could come
+            self.records, self.batch_size = kept, 0
 
 
 def key_of_message(message: Message) -> TopicPartition:

@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+import sys
 from typing import Any
 
 from confluent_kafka import KafkaError, Message
@@ -12,6 +13,7 @@ from assignors.consumer.read_ahead import ReadAhead, first_offsets, in_order, is
 from producer.testing import MockCluster
 from tests.records import offsets
 from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.unit.assignors.consumer.interruption_points import Interrupter, Interruption
 
 _STEPS = st.one_of(
     st.tuples(st.just("hold"), st.integers(0, 9)),
@@ -91,6 +93,29 @@ def test_no_step_loses_doubles_or_reorders_a_record(steps: list[tuple[Any, ...]]
         assert not (operator.length_hint(ahead.records) and operator.length_hint(ahead.batches))
     ahead.join_batches()
     assert list(map(id, ahead.records)) == list(map(id, model))
+
+
+def test_a_second_signal_while_an_interrupted_change_ends_loses_no_record() -> None:
+    """The first one comes within the change, the second one at the first point at which the handler allows it."""
+    messages = [Message(topic="t", partition=n % 3, offset=n) for n in range(9)]
+    ahead = ReadAhead()
+    ahead.hold(messages)
+
+    def interrupt(_: list[Message]) -> list[Message]:
+        frame = sys._getframe(1)
+        interrupter.begin([frame])
+        raise Interruption
+
+    for number in itertools.count():
+        interrupter = Interrupter(number, frozenset())
+        try:
+            ahead._replace(interrupt)
+        except Interruption:
+            sys.settrace(None)
+            sys.setprofile(None)
+        assert ahead.held() == messages, interrupter.raised_in
+        if not interrupter.raised_in:
+            break
 
 
 def test_calls_that_need_different_numbers_get_each_record_once_and_in_order(mock: MockCluster) -> None:
