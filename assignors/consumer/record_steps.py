@@ -220,7 +220,7 @@ class RecordSteps:
             self.report_commits()
             self._membership.rejoin_if_ended()
         except BaseException:
-            self._ahead.interrupt()  # the next call does the rest
+            self._ahead.interrupted = True  # the next call does the rest; a call here could be interrupted, too
             raise
         self._fetching.check_ahead(self._membership.owned())
         if self._fetching.callbacks.listens and self._ahead.left() and now - self._listened_at > _LISTEN_S:

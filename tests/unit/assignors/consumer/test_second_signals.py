@@ -61,6 +61,36 @@ def test_a_second_signal_at_any_point_loses_and_doubles_no_record(
     assert number > 30
 
 
+def test_a_second_signal_in_a_step_leaves_the_rest_to_the_next_one(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handler of the first one called a function in Python to request the next step, and a second one came there.
+
+    The next `poll` took records read ahead, before those of an interrupted call.
+    """
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        parts = one._kafka_azimuth
+
+        def interrupt() -> None:
+            interrupter.begin([sys._getframe(1)])
+            raise Interruption
+
+        for number in itertools.count():
+            interrupter = Interrupter(number, frozenset())
+            parts.ahead.interrupted = True
+            with monkeypatch.context() as patched:
+                patched.setattr(parts.fetching, "redeliver_left", interrupt)
+                try:
+                    parts.steps._serve_interruption(0.0)
+                except Interruption:
+                    sys.settrace(None)
+                    sys.setprofile(None)
+            assert parts.ahead.interrupted, interrupter.raised_in
+            if not interrupter.raised_in:
+                break
+
+
 def read(one: GroupConsumer) -> list[Message]:
     """Read all records, with a signal while the last list is incomplete."""
     found: list[Message] = []
