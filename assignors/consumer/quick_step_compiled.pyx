@@ -335,9 +335,10 @@ cdef class QuickStep:
         cdef list fetched
         while True:
             fetched = self.client.consume(self.size, min(until - now, self.wait_s))
-            if fetched or PyList_GET_SIZE(self.came) or self.ahead.interrupted or self.readiness.waiting:
+            if fetched or PyList_GET_SIZE(self.came) or self.ahead.interrupted:
                 return fetched
-            if self.readiness.state != WITHIN:  # the handler of a signal made a call: another client, other positions
+            # A call waits for the gate, or the handler of a signal made one: another client, other positions.
+            if self.readiness.state != WITHIN:
                 return fetched
             now = monotonic()
             if until - now < SHORTEST_WAIT_S:
