@@ -96,6 +96,10 @@ class MemoryTable:
             writes=dict(store.writes),
         )
 
+    def newest(self) -> Snapshot | None:
+        """Read the newest version; a listing in memory is never late."""
+        return self.refresh()
+
     def create(self, schema: pa.Schema) -> None:
         """Create the table; no error if another handle was faster."""
         if self.store.schema is None:

@@ -24,6 +24,7 @@ from spark_sink.lake.delta_creation import create_empty, create_with, created_id
 from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_transaction import commit
 from spark_sink.lake.foreign_parquet import open_parquet
+from spark_sink.lake.newest_version import wait_for_listing
 from spark_sink.lake.parquet_landing import Landing, normal_schema, storage_errors
 from spark_sink.lake.positions_in_delta_log import (
     groups,
@@ -101,7 +102,7 @@ class DeltaLakeTable:
             SchemaError: it lacks the columns that identify a record.
         """
         try:
-            handle = repeated_if_cut(self._newest)
+            handle = repeated_if_cut(self._updated)
         except TableNotFoundError:
             if self._id is not None:
                 raise TableError(
@@ -134,6 +135,21 @@ class DeltaLakeTable:
             return _arrow_schema(handle)
         except SchemaError as error:  # a table of another program, perhaps at the address of a quarantine
             raise SchemaError(f"{self._uri}: this table has no records of topics: {error}") from error
+
+    def newest(self) -> Snapshot | None:
+        """Read the newest version, and wait some seconds for a listing that is behind.
+
+        Raises:
+            TableError: the listing stays behind; or as `refresh`.
+        """
+        found = [self.refresh()]
+        wait_for_listing(
+            self._uri,
+            filesystem(self._uri, self._storage),
+            lambda: NOT_CREATED if found[-1] is None else found[-1].version,
+            lambda: found.append(self.refresh()),
+        )
+        return found[-1]
 
     def create(self, schema: pa.Schema) -> None:
         """Create the table; no error if another writer was faster.
@@ -342,7 +358,7 @@ class DeltaLakeTable:
             return self._log.has_commit(0)
         return False
 
-    def _newest(self) -> DeltaTable:
+    def _updated(self) -> DeltaTable:
         if self._handle is not None and not self._log.moved():
             self._handle.update_incremental()
             return self._handle

@@ -1,14 +1,16 @@
 """Opens a Delta table at its newest version, or says that the newest version cannot be seen.
 
 delta-rs takes the newest version from a listing of the log, and some caches and stores list a new object late. A
-command would then look at an older version, and report that nothing is to be done. A commit is there before it is
-listed, so a read of the next version shows that the listing is behind.
+command would then look at an older version, and report that nothing is to be done; a writer would take the records of
+the last commit for lost ones. A commit is there before it is listed, so a read of the next version shows that the
+listing is behind.
 """
 
 import time
 from collections.abc import Callable
 from functools import partial
 
+import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -41,24 +43,41 @@ def newest_handle(
     except TableNotFoundError:
         is_delta_table(uri, storage)  # raises an error if only the listing is empty
         raise
-    files, deadline = filesystem(uri, storage), time.monotonic() + PATIENCE_S
-    while _is_there(uri, partial(read_commit, files, handle.version() + 1)):
-        seen = handle.version()
-        repeated_if_cut(handle.update_incremental)
-        if time.monotonic() < deadline:
-            if handle.version() == seen:
-                time.sleep(_PAUSE_S)
-        elif handle.version() == seen:
-            raise TableError(
-                f"{uri}: the store lists versions up to {seen}, and version {seen + 1} is there, so the newest rows "
-                "cannot be seen and nothing was done; does a cache or a proxy list new objects late? Run the command "
-                "again"
-            )
-        else:  # the table is a busy one: others commit faster than this looks
-            break
+    wait_for_listing(uri, filesystem(uri, storage), handle.version, partial(repeated_if_cut, handle.update_incremental))
     return handle
 
 
-def _is_there(uri: str, read: Callable[[], str | None]) -> bool:
+def wait_for_listing(
+    uri: str, files: pafs.FileSystem, seen: Callable[[], int], look_again: Callable[[], object]
+) -> None:
+    """Look again until the newest version is seen; wait some seconds for a listing that is behind.
+
+    Args:
+        uri: address of the table.
+        files: its folder.
+        seen: returns the newest version that was seen; -1 for none.
+        look_again: lists the log again.
+
+    Raises:
+        TableError: the listing stays behind, or the log cannot be read.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while _is_there(uri, files, seen() + 1):
+        before = seen()
+        look_again()
+        if time.monotonic() < deadline:
+            if seen() == before:
+                time.sleep(_PAUSE_S)
+        elif seen() == before:
+            raise TableError(
+                f"{uri}: the store lists {f'versions up to {before}' if before >= 0 else 'no version'}, and version "
+                f"{before + 1} is there, so the newest rows cannot be seen and nothing was done; does a cache or a "
+                "proxy list new objects late? Try again"
+            )
+        else:  # the table is a busy one: others commit faster than this looks
+            break
+
+
+def _is_there(uri: str, files: pafs.FileSystem, version: int) -> bool:
     with log_errors(uri):
-        return read() is not None
+        return read_commit(files, version) is not None

@@ -137,7 +137,8 @@ class Table(Protocol):
     """A lake table with compare and swap, for one consumer group.
 
     Contract:
-    * `refresh` returns one consistent version: positions and schema belong together.
+    * `refresh` returns one consistent version: positions and schema belong together. It may be an older one, if the
+      store lists late; `swap` on it has a conflict.
     * `swap` succeeds only if, since that snapshot, no other writer has set a position (or an identity, a write, or the
       number of replays) that the change sets, and none has changed the columns. Else it raises ConflictError without a
       change. Appends to other partitions do not matter.
@@ -151,6 +152,12 @@ class Table(Protocol):
 
     def refresh(self) -> Snapshot | None:
         """Read the newest version; None if there is no table."""
+
+    def newest(self) -> Snapshot | None:
+        """Read the newest version as `refresh`, and be sure of it: a store may list a new version late.
+
+        This may take a request more and some seconds, so it is for the moment before a refusal.
+        """
 
     def create(self, schema: pa.Schema) -> None:
         """Create the table; no error if another writer was faster."""

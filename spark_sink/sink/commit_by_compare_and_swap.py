@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from spark_sink.errors import ConflictError, SchemaError, TableError
+from spark_sink.errors import ConflictError, HoleError, SchemaError, TableError
 from spark_sink.lake.table_contract import NOT_CREATED, Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Trim, Verdict, decide
@@ -103,8 +103,7 @@ def commit(
     bad_copies: Copies = {}
     failed: list[TableError] = []
     for attempt in range(ATTEMPTS):
-        snapshot = table.refresh() or table.begin(batch.schema)
-        decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
+        snapshot, decision = _decided(table, batch)
         if isinstance(batch.write, RangeWrite):
             batch.write.refuse_lost(table.name, snapshot, (*batch.files, *batch.bad))
         if isinstance(batch.write, BatchWrite) and decision.empty:
@@ -136,6 +135,29 @@ def commit(
         f"{table.name}: {batch.name} lost against other writers {ATTEMPTS} times in a row; nothing of it was "
         "committed. Fewer agents, or a longer trigger interval, make room"
     )
+
+
+def _decided(table: Table, batch: Batch) -> tuple[Snapshot, Decision]:
+    """Compare the batch with the table, and before a refusal with the version that is the newest for sure.
+
+    A store that lists late shows no hole as a rule, since the swap has a conflict. But a batch that begins where the
+    last commit of another writer ends has one until that commit is listed.
+
+    Raises:
+        HoleError, TableError: as `decide`.
+    """
+    snapshot = table.refresh() or table.begin(batch.schema)
+    try:
+        return snapshot, _decision(snapshot, batch)
+    except HoleError:
+        newest = table.newest()
+        if newest is None or newest.version == snapshot.version:
+            raise
+        return newest, _decision(newest, batch)
+
+
+def _decision(snapshot: Snapshot, batch: Batch) -> Decision:
+    return decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
 
 
 def swapped(

@@ -167,12 +167,13 @@ class _QueryTable:
         if self._exists:
             return
         if self._table.refresh() is None:
-            if batch.number > 0:
+            if batch.number <= 0:
+                self._table.create(batch.schema)
+            elif self._table.newest() is None:
                 raise TableError(
                     f"{self._table.name}: there is no table, but the checkpoint {self._options.checkpoint} is at batch "
                     f"{batch.number}; nothing was written. Restore the table, or start again with a new checkpoint"
                 )
-            self._table.create(batch.schema)
         self._exists = True
 
     def commit(self, batch: Batch) -> Outcome:

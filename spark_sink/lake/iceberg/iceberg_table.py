@@ -122,6 +122,10 @@ class IcebergTable:
             beginnings=state.beginnings,
         )
 
+    def newest(self) -> Snapshot | None:
+        """Read the newest version, which the catalog always names; it raises what `refresh` raises."""
+        return self.refresh()
+
     def create(self, schema: pa.Schema) -> None:
         """Create the table and its namespace; no error if another writer was faster.
 

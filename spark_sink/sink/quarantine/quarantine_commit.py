@@ -87,7 +87,7 @@ def refuse_ahead(table: Table, quarantine: Table) -> Mapping[TopicPartition, int
     # The quarantine follows its table, so it is read first: the table must name all that the quarantine has.
     held = quarantine.refresh()
     refuse_other_table(quarantine.name, held)
-    snapshot = table.refresh()
+    snapshot = table.newest()
     known = snapshot.positions if snapshot else {}
     for key, at in held.positions.items() if held else ():
         if at > known.get(key, 0):

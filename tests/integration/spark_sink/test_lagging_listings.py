@@ -89,6 +89,19 @@ def test_a_command_never_takes_an_older_version_for_the_newest(
             command(lake.uri, lake.lagging)
 
 
+def test_the_next_batch_waits_for_the_commit_that_the_listing_lacks(lake: _Lake, tmp_path: Path) -> None:
+    """An agent that takes a partition over begins where the last commit ends, which is no hole."""
+    bucket = Bucket(address=lake.uri.removesuffix("/table"), delta=lake.lagging, iceberg={})
+    files = [kind_of("delta", tmp_path, bucket).write(A, range(6, 9))]
+    lake.lag(STALE, 3)
+    outcome = commit(
+        DeltaLakeTable(lake.uri, "g", lake.lagging),
+        Batch(offset=Offset.of([Range("a", 0, 6, 9)]), files=files, schema=SCHEMA),
+    )
+    assert (outcome.rows, outcome.rows_left_out) == (3, 0)
+    assert DeltaTable(lake.uri, storage_options=lake.direct).to_pyarrow_dataset().count_rows() == 9
+
+
 def test_a_first_batch_is_compared_with_the_table_that_the_listing_lacks(lake: _Lake, tmp_path: Path) -> None:
     """The commit that creates a table is refused; the writer looks again until it sees the other one's."""
     bucket = Bucket(address=lake.uri.removesuffix("/table"), delta=lake.lagging, iceberg={})

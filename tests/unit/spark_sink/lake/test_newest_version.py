@@ -6,9 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import TableNotFoundError
 
 from spark_sink.errors import TableError
-from spark_sink.lake import newest_version
+from spark_sink.lake import delta_table, newest_version
+from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.newest_version import PATIENCE_S, newest_handle
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.table_kinds import SCHEMA, rows_of
@@ -43,13 +45,17 @@ def _lagging(patch: pytest.MonkeyPatch, clock: _Clock, until_s: float, seen: int
 
     class _Late(DeltaTable):
         def __init__(self, uri: str, **options: Any) -> None:
-            super().__init__(uri, version=seen, **options)
+            late = clock.now < until_s
+            if late and seen < 0:
+                raise TableNotFoundError(uri)
+            super().__init__(uri, version=seen if late else None, **options)
 
         def update_incremental(self) -> None:
             if clock.now >= until_s:
                 super().update_incremental()
 
     patch.setattr(newest_version, "DeltaTable", _Late)
+    patch.setattr(delta_table, "DeltaTable", _Late)
     patch.setattr(newest_version, "time", clock)
 
 
@@ -66,6 +72,25 @@ def test_a_listing_that_stays_behind_is_an_error(uri: str, monkeypatch: pytest.M
     """It says what cannot be seen; `nothing to do` would be wrong."""
     clock = _Clock()
     _lagging(monkeypatch, clock, float("inf"), 1)
-    with pytest.raises(TableError, match=rf"^{uri}: the store lists versions up to 1, and version 2 is there"):
-        newest_handle(uri, None)
-    assert clock.now >= PATIENCE_S
+    for look in (lambda: newest_handle(uri, None), DeltaLakeTable(uri, "g").newest):
+        begin = clock.now
+        with pytest.raises(TableError, match=rf"^{uri}: the store lists versions up to 1, and version 2 is there"):
+            look()
+        assert clock.now >= begin + PATIENCE_S
+
+
+@pytest.mark.parametrize("seen", range(-1, NEWEST + 1))
+def test_a_table_waits_for_its_newest_version(uri: str, monkeypatch: pytest.MonkeyPatch, seen: int) -> None:
+    """Also where the listing lacks the whole table: a query would take it for a deleted one."""
+    clock = _Clock()
+    _lagging(monkeypatch, clock, PATIENCE_S / 2, seen)
+    table = DeltaLakeTable(uri, "g")
+    listed, newest = table.refresh(), table.newest()
+    assert (listed.version if listed else -1) == seen
+    assert newest
+    assert newest.version == NEWEST
+
+
+def test_there_is_no_newest_version_without_a_table(tmp_path: Path) -> None:
+    """It is not awaited."""
+    assert DeltaLakeTable(str(tmp_path / "none"), "g").newest() is None

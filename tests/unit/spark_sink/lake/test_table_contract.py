@@ -205,6 +205,9 @@ class _Interrupted:
             between()
         return snapshot
 
+    def newest(self) -> Snapshot | None:
+        return self._table.newest()
+
     def create(self, schema: pa.Schema) -> None:
         self._table.create(schema)
 

@@ -143,15 +143,20 @@ def test_a_store_that_fails_is_given_time_to_recover() -> None:
 
 
 class _Interrupted(MemoryTable):
-    """A handle with events between the read and the swap, whose swap may report a false error."""
+    """A handle with events between the read and the swap, whose swap may report a false error, and that lists late."""
 
     def __init__(self, store: MemoryStore) -> None:
         super().__init__(store)
         self.between: Callable[[], None] | None = None
         self.lies = False
+        self.listed: list[Snapshot | None] = []  # older versions, for the next reads
+
+    def newest(self) -> Snapshot | None:
+        self.listed = []
+        return self.refresh()
 
     def refresh(self) -> Snapshot | None:
-        snapshot = super().refresh()
+        snapshot = self.listed.pop() if self.listed else super().refresh()
         if snapshot is not None and self.between is not None:
             between, self.between = self.between, None
             between()
@@ -187,6 +192,7 @@ class _Agents(RuleBasedStateMachine):
         self.next = dict.fromkeys(KEYS, 0)
         self.plans: dict[int, Offset] = {}
         self.files: dict[int, Sequence[DataFile]] = {}
+        self.past: list[Snapshot | None] = [None]
 
     @rule(key=st.sampled_from(KEYS), records=st.integers(1, 9), gap=st.integers(0, 2))
     def produce(self, key: TopicPartition, records: int, gap: int) -> None:
@@ -216,13 +222,20 @@ class _Agents(RuleBasedStateMachine):
             ]
             self.files[writer] = [self.store.write(rows[part::files]) for part in range(files)]
 
-    @rule(writer=st.integers(0, WRITERS - 1), meanwhile=st.integers(0, WRITERS - 1), lies=st.booleans())
-    def commit(self, writer: int, meanwhile: int, *, lies: bool) -> None:
-        """It commits, now or again, while another does the same."""
+    @rule(
+        writer=st.integers(0, WRITERS - 1),
+        meanwhile=st.integers(0, WRITERS - 1),
+        late=st.lists(st.integers(0, 3), max_size=3),
+        lies=st.booleans(),
+    )
+    def commit(self, writer: int, meanwhile: int, late: list[int], *, lies: bool) -> None:
+        """It commits, now or again, while another does the same, and perhaps reads older versions first."""
         if writer not in self.plans:
             return
         table = self.handle(self.store)
         table.lies = lies
+        behind = sorted({min(one, len(self.past) - 1) for one in late})
+        table.listed = [self.past[-1 - one] for one in behind]
         if meanwhile != writer:
             table.between = lambda: self._commit(meanwhile, self.handle(self.store))
         self._commit(writer, table)
@@ -231,6 +244,7 @@ class _Agents(RuleBasedStateMachine):
         if writer in self.plans:
             batch = Batch(offset=self.plans[writer], files=self.files[writer], schema=SCHEMA)
             commit(table, batch, sleep=lambda _: None)
+            self.past.append(MemoryTable(self.store).refresh())
 
     @invariant()
     def every_record_once(self) -> None:

@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import TableNotFoundError
 
 from spark_sink import positions
 from spark_sink.errors import OptionError, SchemaError, TableError
 from spark_sink.formats.bad_values_quarantined import COLUMN, REASON, good_schema
 from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.lake import delta_table
 from spark_sink.lake.holes_and_doubles import verify
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.ranges.batch_offset import Offset, Range
@@ -188,6 +191,42 @@ def _plan(root: Path, number: int, offset: Offset) -> None:
     """Write the offset of a batch as Spark does."""
     (root / "checkpoint/offsets").mkdir(parents=True, exist_ok=True)
     (root / "checkpoint/offsets" / str(number)).write_text(f"v1\n{{}}\n{offset.json()}\n")
+
+
+@pytest.mark.parametrize("listed", range(-1, 3))
+def test_a_table_whose_newest_versions_are_listed_late_is_no_deleted_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: int
+) -> None:
+    """A process that goes on with the query waits for them: no position is missing, no record, no bad row."""
+    options, table = _options(tmp_path), str(tmp_path / "table")
+    for number in range(3):
+        _plan(tmp_path, number, Offset.of([Range("t", 0, number * 2, number * 2 + 2)]))
+        _land(
+            options, Tables(options), number, _batch("t", (number * 2, number * 2 + 1), {2: "bad"}), end=number * 2 + 2
+        )
+    looks: list[str] = []
+
+    class Late(DeltaTable):
+        def __init__(self, uri: str, **more: Any) -> None:
+            late = uri == table and len(looks) < 4
+            if late:
+                looks.append("opened")
+            if late and listed < 0:
+                raise TableNotFoundError(uri)
+            super().__init__(uri, version=listed if late else None, **more)
+
+        def update_incremental(self) -> None:
+            if self.table_uri.rstrip("/").endswith("_quarantine") or len(looks) >= 4:
+                super().update_incremental()
+            else:
+                looks.append("updated")
+
+    monkeypatch.setattr(delta_table, "DeltaTable", Late)
+    _land(options, Tables(options), 3, _batch("t", range(6, 9)), end=9)
+    assert len(looks) == 4
+    assert positions(table, "g") == {("t", 0): 9}
+    report = verify(table)
+    assert (report.rows, report.ok) == (8, True)  # and one in the quarantine
 
 
 @pytest.mark.parametrize("again", ["deleted", "made anew", "another group"])
