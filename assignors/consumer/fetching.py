@@ -132,6 +132,7 @@ class Fetching:
 
     def take(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> list[Message]:
         """Return up to `most` records, first those read ahead; wait for each time in turn only if there are none."""
+        self.redeliver_left()  # of another thread, whose handling of an interruption was interrupted
         found: list[Message] = []
         fetched: list[list[Message]] = []
         self.ahead.join_batches()

@@ -91,6 +91,22 @@ def test_a_second_signal_in_a_step_leaves_the_rest_to_the_next_one(
                 break
 
 
+def test_a_call_that_has_records_takes_none_before_those_of_an_interrupted_one(mock: MockCluster) -> None:
+    """Two threads consume; the main one's second signal leaves its records to the other, in the middle of a call."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        parts = one._kafka_azimuth
+        had = one.consume(5, 10)
+        left = one.consume(5, 10)
+        parts.ahead.interrupted = True
+        parts.left.append(left)
+        lists: list[list[Message]] = []
+        parts.steps.consume(lists.append, len(had), len(had) + 5, time.monotonic() + 10)
+        found = offsets([*had, *itertools.chain(*lists)])
+        assert found == {n: list(range(len(values))) for n, values in found.items()}
+        assert not parts.left
+
+
 def read(one: GroupConsumer) -> list[Message]:
     """Read all records, with a signal while the last list is incomplete."""
     found: list[Message] = []
