@@ -171,15 +171,13 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         try:
             # The type, because 15.0 == 15 and only a whole number is accepted.
             if ahead.batch_size == num_messages and type(num_messages) is int and not ahead.interrupted:
-                for found in ahead.batches:  # as in `poll`
-                    if len(found) == num_messages:
-                        return found
+                for found in ahead.batches:  # noqa: B007 -- one list, as in `poll`
                     break
-                else:
+                if len(found) != num_messages:
                     now = time.monotonic()
-                    for found in map(parts.quick, (timeout,), (now,)):  # as in `poll`
-                        if len(found) == num_messages:
-                            return found
+                    (found,) = map(parts.quick, (found,), (timeout,), (now,))  # as in `poll`
+                if len(found) == num_messages:
+                    return found
             parts.check_count(num_messages)
             if not ahead.interrupted and not found:
                 found.extend(itertools.islice(ahead.records, num_messages))  # one call, as in Fetching.take

@@ -133,7 +133,7 @@ cdef class Parts:
     def __next__(self):
         if self.at == PyList_GET_SIZE(self.whole):
             raise StopIteration
-        return self.cut()
+        return self.cut(self.length)
 
     def __length_hint__(self):
         return (PyList_GET_SIZE(self.whole) - self.at + self.length - 1) // self.length
@@ -141,10 +141,10 @@ cdef class Parts:
     def __copy__(self):
         return Parts(self.whole[self.at:], self.length)
 
-    cdef list cut(self):
-        """Return the next part; empty at the end."""
+    cdef list cut(self, Py_ssize_t most):
+        """Return the next part of at most this length; empty at the end."""
         cdef Py_ssize_t begin = self.at, at
-        cdef Py_ssize_t count = min(self.length, PyList_GET_SIZE(self.whole) - begin)
+        cdef Py_ssize_t count = min(most, PyList_GET_SIZE(self.whole) - begin)
         # Taken before the list is made: Python 3.11 may collect garbage there, and so run code that takes a part, too.
         self.at = begin + count
         cdef list part = PyList_New(count)
@@ -266,13 +266,22 @@ cdef class QuickStep:
         self.places = places
         return 0
 
-    def take(self, double timeout, now):
-        """Return records for one call of `consume` of the size it is armed for; empty for a step of RecordSteps.
+    def take(self, list found not None, double timeout, now):
+        """Return the records of a call of `consume` of the size it is armed for; no more for a step of RecordSteps.
 
         Args:
+            found: the records that the call has, less than the size.
             timeout: of the call, in seconds; negative for no limit.
             now: the current time, in seconds of `time.monotonic`.
         """
+        cdef list more = self.step(PyList_GET_SIZE(found), timeout, now)
+        if not found:
+            return more  # adding them would access each record
+        found += more
+        return found
+
+    cdef list step(self, Py_ssize_t have, double timeout, now):
+        """Return the records that a call lacks which has some."""
         cdef double at = now
         cdef list found
         if self.readiness.state != ARMED or at >= self.commit_at or at - self.delivered_at > self.most_pause_s:
@@ -284,7 +293,7 @@ cdef class QuickStep:
         self.readiness.state = WITHIN
         try:
             self.ahead.polled_at = now
-            found = self.fetch(at, at + timeout if timeout >= 0 else INFINITY)
+            found = self.fetch(self.size - have, at, at + timeout if timeout >= 0 else INFINITY)
             if found:
                 self.delivered_at = at
                 if self.readiness.state == WITHIN:
@@ -295,16 +304,22 @@ cdef class QuickStep:
                 self.readiness.state = IDLE
             self.release()
 
-    cdef list fetch(self, double now, double until):
-        """Return the first records, and hold the others; wait for the first ones if there are none."""
+    cdef list fetch(self, Py_ssize_t lacks, double now, double until):
+        """Return the records that the call lacks, and hold the others; wait if there are not enough."""
         cdef list fetched = []
+        cdef list later
         if handle_of(self.client) is not self.handle or self.handle is NULL or position(self.handle, self.places):
             return []
         try:
             if self.count > 1:
-                fetched = self.client.consume(self.size * self.count, NO_WAIT)
-            if not fetched and not PyList_GET_SIZE(self.came) and self.readiness.state == WITHIN:
-                fetched = self.wait(now, min(until, self.commit_at, self.delivered_at + self.most_pause_s))
+                fetched = self.client.consume(self.size * (self.count - 1) + lacks, NO_WAIT)
+            lacking = lacks - PyList_GET_SIZE(fetched)
+            if lacking > 0 and not PyList_GET_SIZE(self.came) and self.readiness.state == WITHIN:
+                later = self.wait(lacking, now, min(until, self.commit_at, self.delivered_at + self.most_pause_s))
+                if fetched:
+                    fetched += later
+                else:
+                    fetched = later
             if PyList_GET_SIZE(self.came):
                 self.ahead.interrupted = True  # until RecordSteps raises an error of a callback
             if not fetched:
@@ -314,7 +329,7 @@ cdef class QuickStep:
                 fetched = self.fetching.deliverable(fetched, self.owned)
             if self.count > 1:
                 self.ahead.batches = self.parts = Parts(fetched, self.size)
-                fetched = self.parts.cut()
+                fetched = self.parts.cut(lacks)
             if due:  # after the records are held: a callback may seek
                 self.fetching.callbacks.call()
             return fetched
@@ -330,11 +345,11 @@ cdef class QuickStep:
             self.fetching.redeliver_left()
             raise
 
-    cdef list wait(self, double now, double until):
+    cdef list wait(self, size, double now, double until):
         """Return the records of one call; wait for each time in turn, as RecordSteps does."""
         cdef list fetched
         while True:
-            fetched = self.client.consume(self.size, min(until - now, self.wait_s))
+            fetched = self.client.consume(size, min(until - now, self.wait_s))
             if fetched or PyList_GET_SIZE(self.came) or self.ahead.interrupted:
                 return fetched
             # A call waits for the gate, or the handler of a signal made one: another client, other positions.

@@ -33,6 +33,6 @@ class QuickStep:
         """Return False: it was not armed."""
         return False
 
-    def take(self, timeout: float, now: float) -> list[Message]:  # noqa: ARG002 -- as the compiled one
-        """Return no records: this is a step for RecordSteps."""
-        return []
+    def take(self, found: list[Message], timeout: float, now: float) -> list[Message]:  # noqa: ARG002 -- as the compiled one
+        """Return no more records: this is a step for RecordSteps."""
+        return found
