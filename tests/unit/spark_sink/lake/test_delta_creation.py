@@ -157,7 +157,7 @@ def test_a_writer_looks_again_at_a_table_that_the_store_lists_late(
         def unlisted(_: object) -> None:
             raise TableNotFoundError
 
-        late.setattr(DeltaLakeTable, "_newest", unlisted)
+        late.setattr(DeltaLakeTable, "_updated", unlisted)
         assert table.refresh() is None
         begun = table.begin(schema)
         with pytest.raises(ConflictError):
