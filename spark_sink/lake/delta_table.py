@@ -363,10 +363,32 @@ class DeltaLakeTable:
             self._handle.update_incremental()
             return self._handle
         self._handle = self._ruled = None
-        handle = DeltaTable(self._uri, storage_options=self._storage or None)
+        handle = self._opened()
         self._refuse_other_table(handle)
         self._handle = handle
         return handle
+
+    def _opened(self) -> DeltaTable:
+        """Open the table; wait some seconds for a listing that lacks a version that this process has seen."""
+        handle = self._listed()
+        known = self._newest_version if self._id is None else max(self._newest_version, 0)
+        if (-1 if handle is None else handle.version()) < known and self._log.has_commit(known):
+            found = [handle]
+            wait_for_listing(
+                self._uri,
+                filesystem(self._uri, self._storage),
+                lambda: -1 if found[-1] is None else found[-1].version(),
+                lambda: found.append(self._listed()),
+            )
+            handle = found[-1]
+        if handle is None:
+            raise TableNotFoundError(self._uri)
+        return handle
+
+    def _listed(self) -> DeltaTable | None:
+        with contextlib.suppress(TableNotFoundError):
+            return DeltaTable(self._uri, storage_options=self._storage or None)
+        return None
 
     def _refuse_other_table(self, handle: DeltaTable) -> None:
         """Refuse another table at this address."""

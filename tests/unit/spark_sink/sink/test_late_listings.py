@@ -1,0 +1,98 @@
+"""Writers whose store lists new versions of a Delta table late: none refuses, doubles or loses a record for that."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from spark_sink.lake import delta_table, newest_version
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
+from tests.table_kinds import SCHEMA, kind_of
+
+A = TopicPartition("a", 0)
+
+
+class Listing:
+    """What the store lists.
+
+    Attributes:
+        lacks: number of versions that are not listed yet.
+        looks: number of looks after which all are listed.
+    """
+
+    lacks = 0
+    looks = 0
+
+    def newest(self, uri: str) -> int | None:
+        """Return the newest version that is listed, -1 for none; None if all are listed. Counts as a look."""
+        if self.looks <= 0:
+            return None
+        self.looks -= 1
+        return len(list(Path(uri, "_delta_log").glob("*.json"))) - 1 - self.lacks
+
+    def lag(self, lacks: int, looks: int) -> None:
+        """Let the next looks lack the newest versions."""
+        self.lacks, self.looks = lacks, looks
+
+
+@pytest.fixture
+def listing(monkeypatch: pytest.MonkeyPatch) -> Listing:
+    """The listing of all Delta tables; nothing waits."""
+    listed = Listing()
+
+    class Late(DeltaTable):
+        def __init__(self, uri: str, **more: Any) -> None:
+            newest = listed.newest(uri)
+            if newest is not None and newest < 0:
+                raise TableNotFoundError(uri)
+            super().__init__(uri, **{"version": newest, **more})
+
+        def update_incremental(self) -> None:
+            newest = listed.newest(self.table_uri)
+            if newest is None:
+                super().update_incremental()
+            elif newest > self.version():
+                self.load_as_version(newest)
+
+    monkeypatch.setattr(delta_table, "DeltaTable", Late)
+    monkeypatch.setattr(newest_version, "_PAUSE_S", 0.0)
+    return listed
+
+
+def _batch(write: Callable[[TopicPartition, range], Any], begin: int, end: int) -> Batch:
+    files = [write(A, range(begin, end))]
+    return Batch(offset=Offset.of([Range("a", 0, begin, end)]), files=files, schema=SCHEMA)
+
+
+def _at_once(_: float) -> None:
+    """Do not wait."""
+
+
+def test_a_table_of_this_process_is_no_deleted_one_before_it_is_listed(tmp_path: Path, listing: Listing) -> None:
+    """Its first commit created the table, and the next batch comes at once."""
+    kind = kind_of("delta", tmp_path)
+    table = kind.make()
+    commit(table, _batch(kind.write, 0, 3))
+    listing.lag(1, 3)
+    assert commit(table, _batch(kind.write, 3, 6), sleep=_at_once).rows == 3
+
+
+def test_a_log_of_this_process_has_not_gone_back_before_it_is_listed(
+    tmp_path: Path, listing: Listing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handle was opened again, as after a cleanup of the log."""
+    kind = kind_of("delta", tmp_path)
+    table = kind.make()
+    for begin in (0, 3, 6):
+        commit(table, _batch(kind.write, begin, begin + 3))
+    table.refresh()
+    with monkeypatch.context() as patch:
+        patch.setattr("spark_sink.lake.delta_log_reader.TransactionLog.moved", lambda _: True)
+        listing.lag(1, 3)
+        snapshot = table.refresh()
+    assert snapshot
+    assert snapshot.positions == {A: 9}
