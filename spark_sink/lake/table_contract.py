@@ -189,9 +189,9 @@ def create_and_look(table: Table, schema: pa.Schema) -> Snapshot:
     """Create a table, and return its first state.
 
     Raises:
-        SchemaError, TableError: as `create` and `refresh` of the table; or it is gone again.
+        SchemaError, TableError: as `create` and `newest` of the table; or it is gone again.
     """
     table.create(schema)
-    if (snapshot := table.refresh()) is None:
+    if (snapshot := table.refresh() or table.newest()) is None:
         raise TableError(f"{table.name}: the table was made and is gone again; does someone else delete it?")
     return snapshot

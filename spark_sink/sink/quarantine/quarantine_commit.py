@@ -166,7 +166,7 @@ def _look(quarantine: Table) -> Snapshot:
     snapshot = quarantine.refresh()
     if snapshot is None:
         quarantine.create(SCHEMA)
-        snapshot = quarantine.refresh()
+        snapshot = quarantine.refresh() or quarantine.newest()
     refuse_other_table(quarantine.name, snapshot)
     if snapshot is None:
         raise TableError(

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from spark_sink.lake import delta_table, newest_version
+from spark_sink.lake.table_contract import create_and_look
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
 from tests.table_kinds import SCHEMA, kind_of
@@ -79,6 +80,14 @@ def test_a_table_of_this_process_is_no_deleted_one_before_it_is_listed(tmp_path:
     commit(table, _batch(kind.write, 0, 3))
     listing.lag(1, 3)
     assert commit(table, _batch(kind.write, 3, 6), sleep=_at_once).rows == 3
+
+
+def test_a_table_made_by_another_writer_is_not_gone_before_it_is_listed(tmp_path: Path, listing: Listing) -> None:
+    """Its creation is refused, so it is there."""
+    kind = kind_of("delta", tmp_path)
+    kind.make().create(SCHEMA)
+    listing.lag(1, 3)
+    assert create_and_look(kind.make(), SCHEMA).version == 0
 
 
 def test_a_log_of_this_process_has_not_gone_back_before_it_is_listed(
