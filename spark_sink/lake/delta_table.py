@@ -7,7 +7,7 @@ version, so nothing is checked, and a late writer could commit.
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -208,10 +208,11 @@ class DeltaLakeTable:
         if (NOT_CREATED if handle is None else handle.version()) != snapshot.version:
             raise ConflictError(f"{self._uri}: version {snapshot.version} is not the one that was looked at last")
         refuse_overwriting_store(self._uri, self._storage)
-        if handle is not None:
-            self.refuse_rules()
-            self._fit(handle, snapshot.schema, change.schema)
-        refuse_other_partitioning(self._uri, self._partitioned(handle), change.files)
+        with self._looked_at_again(handle):
+            if handle is not None:
+                self.refuse_rules()
+                self._fit(handle, snapshot.schema, change.schema)
+            refuse_other_partitioning(self._uri, self._partitioned(handle), change.files)
         if change.beginnings:
             self.refuse_other_groups(change.beginnings.__contains__)
         refuse_gone(self._uri, {file.path: file.written_ms for file in change.files}, self._storage)
@@ -222,6 +223,18 @@ class DeltaLakeTable:
             self._create_with(change)
         else:
             self._commit(handle, change)
+
+    @contextlib.contextmanager
+    def _looked_at_again(self, handle: DeltaTable | None) -> Iterator[None]:
+        """Let no older version refuse a change: a newer one may have the columns, and a store may list it late."""
+        try:
+            yield
+        except SchemaError as error:
+            with storage_errors(self._uri):
+                newer = self._log.has_commit(0 if handle is None else handle.version() + 1)
+            if not newer:
+                raise
+            raise ConflictError(f"{self._uri}: a newer version may take what this one refuses: {error}") from error
 
     def _commit(self, handle: DeltaTable, change: Change) -> None:
         own = CommitParts.of(change, self._group)

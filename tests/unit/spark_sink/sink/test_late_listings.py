@@ -4,11 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from spark_sink.lake import delta_table, newest_version
+from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import create_and_look
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
@@ -88,6 +90,19 @@ def test_a_table_made_by_another_writer_is_not_gone_before_it_is_listed(tmp_path
     kind.make().create(SCHEMA)
     listing.lag(1, 3)
     assert create_and_look(kind.make(), SCHEMA).version == 0
+
+
+def test_columns_that_another_writer_has_added_are_not_refused(tmp_path: Path, listing: Listing) -> None:
+    """The version with them is listed late."""
+    kind = kind_of("delta", tmp_path)
+    table = kind.make()
+    commit(table, _batch(kind.write, 0, 3))
+    more = SCHEMA.append(pa.field("more", pa.int64()))
+    DeltaLakeTable(table.name, "g").add_columns(more)
+    batch = _batch(kind.write, 3, 6)
+    listing.lag(1, 3)
+    wide = Batch(offset=batch.offset, files=batch.files, schema=more)
+    assert commit(DeltaLakeTable(table.name, "g"), wide, sleep=_at_once).rows == 3
 
 
 def test_a_log_of_this_process_has_not_gone_back_before_it_is_listed(
