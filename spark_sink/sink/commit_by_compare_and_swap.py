@@ -131,6 +131,7 @@ def commit(
             quarantined=None if decision.empty else quarantined,
             named=snapshot.quarantined,
         )
+    table.newest()  # raises an error if the listing has stayed behind, as that looks like other writers
     raise TableError(
         f"{table.name}: {batch.name} lost against other writers {ATTEMPTS} times in a row; nothing of it was "
         "committed. Fewer agents, or a longer trigger interval, make room"

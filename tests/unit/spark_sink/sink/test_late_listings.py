@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from spark_sink.errors import TableError
 from spark_sink.lake import delta_table, newest_version
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import create_and_look
@@ -103,6 +104,19 @@ def test_columns_that_another_writer_has_added_are_not_refused(tmp_path: Path, l
     listing.lag(1, 3)
     wide = Batch(offset=batch.offset, files=batch.files, schema=more)
     assert commit(DeltaLakeTable(table.name, "g"), wide, sleep=_at_once).rows == 3
+
+
+def test_a_listing_that_stays_behind_is_no_other_writer(
+    tmp_path: Path, listing: Listing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fewer agents would not help."""
+    kind = kind_of("delta", tmp_path)
+    for begin in (0, 3):
+        commit(kind.make(), _batch(kind.write, begin, begin + 3))
+    monkeypatch.setattr(newest_version, "PATIENCE_S", 0.0)
+    listing.lag(1, 10_000)
+    with pytest.raises(TableError, match="the store lists versions up to 0, and version 1 is there"):
+        commit(kind.make(), _batch(kind.write, 3, 6), sleep=_at_once)
 
 
 def test_a_log_of_this_process_has_not_gone_back_before_it_is_listed(
