@@ -142,19 +142,24 @@ def _decided(table: Table, batch: Batch) -> tuple[Snapshot, Decision]:
     """Compare the batch with the table, and before a refusal with the version that is the newest for sure.
 
     A store that lists late shows no hole as a rule, since the swap has a conflict. But a batch that begins where the
-    last commit of another writer ends has one until that commit is listed.
+    last commit of another writer ends has one until that commit is listed. And a repeated batch write looks like a
+    replay until the commit is listed that notes the refusal of its other part.
 
     Raises:
         HoleError, TableError: as `decide`.
     """
     snapshot = table.refresh() or table.begin(batch.schema)
     try:
-        return snapshot, _decision(snapshot, batch)
+        decision = _decision(snapshot, batch)
     except HoleError:
         newest = table.newest()
         if newest is None or newest.version == snapshot.version:
             raise
         return newest, _decision(newest, batch)
+    if decision.empty and isinstance(batch.write, BatchWrite) and _rows_of_write(batch):
+        newest = table.newest() or snapshot
+        return newest, _decision(newest, batch)
+    return snapshot, decision
 
 
 def _decision(snapshot: Snapshot, batch: Batch) -> Decision:

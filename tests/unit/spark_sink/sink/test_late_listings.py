@@ -1,6 +1,6 @@
 """Writers whose store lists new versions of a Delta table late: none refuses, doubles or loses a record for that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ from deltalake.exceptions import TableNotFoundError
 from spark_sink.errors import TableError
 from spark_sink.lake import delta_table, newest_version
 from spark_sink.lake.delta_table import DeltaLakeTable
-from spark_sink.lake.table_contract import create_and_look
+from spark_sink.lake.table_contract import DataFile, create_and_look
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.commit_by_compare_and_swap import Batch, commit
+from spark_sink.sink.commit_by_compare_and_swap import Batch, Outcome, commit
+from spark_sink.sink.foreach_batch_write import BatchWrite
 from tests.table_kinds import SCHEMA, kind_of
 
 A = TopicPartition("a", 0)
@@ -134,3 +135,23 @@ def test_a_log_of_this_process_has_not_gone_back_before_it_is_listed(
         snapshot = table.refresh()
     assert snapshot
     assert snapshot.positions == {A: 9}
+
+
+def test_rows_of_a_refused_write_are_not_lost_while_the_refusal_is_listed_late(
+    tmp_path: Path, listing: Listing
+) -> None:
+    """The next run writes the other part only, which looks like a replay until the refusal is seen."""
+    kind = kind_of("delta", tmp_path)
+    odd, even = ([kind.write(A, range(at, at + 1)) for at in range(begin, 4, 2)] for begin in (1, 0))
+
+    def write(files: Sequence[DataFile], run: str) -> Outcome:
+        offset = Offset.of([Range("a", 0, 0, 4)])
+        one = Batch(offset=offset, files=files, schema=SCHEMA, number=0, write=BatchWrite.of("c", 0, run))
+        return commit(kind.make(), one, sleep=_at_once)
+
+    write(even, "first")
+    with pytest.raises(TableError, match="already written a part of batch 0"):
+        write(odd, "first")
+    listing.lag(1, 3)
+    with pytest.raises(TableError, match="an earlier run wrote another part of batch 0"):
+        write(odd, "second")
