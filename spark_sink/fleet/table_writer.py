@@ -235,8 +235,9 @@ class TableWriter:
         )
 
     def _register(self, table: LakeTable, columns: pa.Schema, wanted: Mapping[str, int]) -> dict[str, int]:
-        for _ in range(_ATTEMPTS):
-            snapshot = table.refresh() or table.begin(columns)
+        for attempt in range(_ATTEMPTS):
+            # After a lost attempt a listing that is behind is awaited: it would lose all attempts within a second.
+            snapshot = (table.newest() if attempt else table.refresh()) or table.begin(columns)
             new = {name: number for name, number in wanted.items() if name not in snapshot.identities}
             if not new:
                 return {name: snapshot.identities[name] for name in wanted}

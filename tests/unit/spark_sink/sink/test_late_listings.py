@@ -9,7 +9,9 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from assignors.fleet import FleetTopic
 from spark_sink.errors import TableError
+from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.lake import delta_table, newest_version
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import DataFile, create_and_look
@@ -135,6 +137,14 @@ def test_a_log_of_this_process_has_not_gone_back_before_it_is_listed(
         snapshot = table.refresh()
     assert snapshot
     assert snapshot.positions == {A: 9}
+
+
+def test_an_agent_waits_for_the_names_of_topics_that_another_one_has_noted(tmp_path: Path, listing: Listing) -> None:
+    """It would try to note them itself, and give up as if others were faster each time."""
+    topic = FleetTopic("c", "1", "x", "s")
+    TableWriter(str(tmp_path / "t"), "g", "a").label([topic])
+    listing.lag(1, 60)
+    assert TableWriter(str(tmp_path / "t"), "g", "b").label([topic]) == {topic: "x"}
 
 
 def test_rows_of_a_refused_write_are_not_lost_while_the_refusal_is_listed_late(
