@@ -28,6 +28,35 @@ import re
 DISK_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 """The system's words for a full disk: errors of the JVM, Arrow, delta-rs and pyiceberg have no common class."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_BACKUP = "put it back from a backup"
+_DAMAGED_LOG = {
+    r"Expected contiguous commit files, but found gap: .*?\bversion: (\d+),.*\bversion: (\d+),.*": (
+        rf"the log has version \2 after version \1, and what is between them is missing or not listed: "
+        f"if it is gone, {_BACKUP}"
+    ),
+    r"No table metadata or protocol found in delta log\.?": (
+        f"the log begins with no whole commit or checkpoint: its first commit is missing or empty, {_BACKUP}"
+    ),
+    r"No files in log segment\.?": f"the log has neither a commit nor a checkpoint, but other files: {_BACKUP}",
+    r"Generic error: A Delta Lake table already exists at that location\.?": (
+        f"the folder _delta_log has files, but neither a commit nor a checkpoint: {_BACKUP}, or "
+        "remove it if there was no table"
+    ),
+    r"Invalid Checkpoint: Had a _last_checkpoint hint but didn't find any checkpoints\.?": (
+        f"_delta_log/_last_checkpoint names a checkpoint that is missing: {_BACKUP}, or delete "
+        "_last_checkpoint if the log has all commits from version 0 on"
+    ),
+    r"Json error: (.+?)\.?": rf"a commit of the log is no JSON (\1): {_BACKUP}",
+    r"Invalid table version: (\d+)": (
+        rf"the log has no commit \1, but a checkpoint, after which delta-rs cannot write: {_BACKUP}, or "
+        "commit once with Spark"
+    ),
+}
+"""delta-rs' words for a log that lacks files, some of them lines of its own structures, and what to do."""
+_DAMAGED = tuple(
+    (re.compile(f"(?:Kernel error: )?(?:Generic delta kernel error: )?{theirs}$"), ours)
+    for theirs, ours in _DAMAGED_LOG.items()
+)
 _FRAMES = re.compile(r"^ +(\d+: |at )\S+.*$", re.MULTILINE)  # of a call stack
 
 
@@ -39,9 +68,15 @@ class SparkSinkError(Exception):
 
 
 def plain(error: BaseException) -> str:
-    """Return a library's message as one line: delta-rs draws causes as a coloured tree, and may add a call stack."""
+    """Return a library's message as one line: delta-rs draws causes as a coloured tree, and may add a call stack.
+
+    Its words for a damaged log are replaced by a sentence that says what to do.
+    """
     text = _FRAMES.sub("", _COLOUR.sub("", str(error)))
-    return " ".join(text.replace("\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}", "").split())
+    text = " ".join(text.replace("\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}", "").split())
+    for theirs, ours in _DAMAGED:
+        text = theirs.sub(ours, text)
+    return text
 
 
 def plain_with_class(error: BaseException) -> str:
