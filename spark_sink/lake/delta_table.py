@@ -7,6 +7,7 @@ version, so nothing is checked, and a late writer could commit.
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -47,6 +48,7 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 _log = logging.getLogger("azimuth.sink")
 _ATTEMPTS = 5
+_NEVER_FIRST = re.compile(r"Failed to commit transaction: \d+$")  # after so many attempts, each with a conflict
 
 
 class DeltaLakeTable:
@@ -247,6 +249,12 @@ class DeltaLakeTable:
                 lost = self._log.has_commit(handle.version() + 1)
             if lost:
                 raise ConflictError(f"{self._uri}: {plain(error)}") from error
+            if _NEVER_FIRST.search(str(error)):
+                raise TableError(
+                    f"{self._uri}: the store refused version {handle.version() + 1} each time as one that exists, and "
+                    "it does not, so nothing was written. Do the store and each proxy before it know the condition "
+                    "of a PUT (If-None-Match), and does no rule of the bucket, such as a retention, refuse new objects?"
+                ) from error
             raise TableError(
                 f"{self._uri}: delta-rs refuses to write to the table, and nothing was written: {plain(error)}"
             ) from error

@@ -198,6 +198,21 @@ def test_a_commit_that_went_through_and_reports_failure_is_not_repeated(
     assert (report.rows, report.ok) == (5, True)
 
 
+def test_a_store_that_refuses_each_new_commit_as_one_that_exists_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some stores and proxies answer 409 or 412 for good, which delta-rs takes for other writers."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    snapshot = created(table)
+
+    def refusing(*_: object, **__: object) -> None:
+        raise CommitFailedError("Failed to commit transaction: 15")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", refusing)
+    with pytest.raises(TableError, match=r"the store refused version 1 each time as one that exists.*If-None-Match"):
+        table.swap(snapshot, change_of({A: 5}, _land(tmp_path, A, range(5))))
+
+
 @pytest.mark.parametrize("place", ["table", "quarantine"])
 def test_files_that_vacuum_removed_before_their_commit_are_refused(tmp_path: Path, place: str) -> None:
     """The agent was paused for longer than VACUUM's retention; a table that lists these files cannot be read."""
