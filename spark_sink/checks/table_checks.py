@@ -102,7 +102,7 @@ class _Rows:
         """Return whether the table exists; raise an error if the rows do not fit it."""
         table = DeltaLakeTable(uri, self.group, self.storage)
         try:
-            snapshot = table.refresh()
+            snapshot = table.newest()
         except SchemaError as error:
             why = str(error.__cause__ or error).partition(":")[0]
             raise TableError(f"{uri}: is a table of another writer: {why}; give the records their own table") from error

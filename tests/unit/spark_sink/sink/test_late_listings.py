@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from assignors.fleet import FleetTopic
+from spark_sink.checks import check_table
 from spark_sink.errors import TableError
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.lake import delta_table, newest_version
@@ -165,3 +166,14 @@ def test_rows_of_a_refused_write_are_not_lost_while_the_refusal_is_listed_late(
     listing.lag(1, 3)
     with pytest.raises(TableError, match="an earlier run wrote another part of batch 0"):
         write(odd, "second")
+
+
+def test_the_check_before_a_start_sees_columns_that_are_listed_late(tmp_path: Path, listing: Listing) -> None:
+    """The table lacks none of them."""
+    kind = kind_of("delta", tmp_path)
+    table = kind.make()
+    commit(table, _batch(kind.write, 0, 3))
+    more = SCHEMA.append(pa.field("more", pa.int64()))
+    DeltaLakeTable(table.name, "g").add_columns(more)
+    listing.lag(1, 3)
+    assert table.name in check_table(table.name, "g", {}, more, selected=lambda _: True)
