@@ -15,7 +15,7 @@ from assignors.consumer.interruptions import at_once
 from assignors.consumer.logical_offsets import check_start
 from assignors.consumer.positions_before_call import PositionsBefore
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
-from assignors.consumer.records_in_hand import RecordsInHand
+from assignors.consumer.records_in_hand import RecordsInHand, least_offsets
 from assignors.consumer.resolved_starts import ResolvedStarts
 from assignors.consumer.stored_offsets import StoredOffsets
 from assignors.member.ownership import Ownership
@@ -235,7 +235,7 @@ class Fetching:
             left = tuple(self._left)
             dropped = self._before.dropped(self._consumer) if self._before.interrupted else {}
             self._restart(
-                self._earliest(first_offsets(itertools.chain(*left)), dropped),
+                self._earliest(least_offsets(left), dropped),
                 (setattr, self._before, "interrupted", False),
                 *((self._left.popleft,),) * len(left),
             )

@@ -59,12 +59,12 @@ class RecordsInHand:
 
     def first_offsets(self) -> dict[TopicPartition, int]:
         """The first offset of each partition."""
-        return _least(first_offsets(held).items() for held in self._all())
+        return least_offsets(self._all())
 
     def drop(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Remove the records of these partitions; return the first offset of each that had one."""
         with self._lock:
-            first = _least(first_offsets(held).items() for held in self._all())
+            first = least_offsets(self._all())
             for held in self._all():
                 held[:] = [one for one in held if not is_read(one) or key_of_message(one) not in partitions]
         return {key: at for key, at in first.items() if key in partitions}
@@ -88,9 +88,10 @@ class RecordsInHand:
         return [*self._lists.values(), *self.left]
 
 
-def _least(offsets: Iterable[Iterable[tuple[TopicPartition, int]]]) -> dict[TopicPartition, int]:
+def least_offsets(lists: Iterable[Iterable[Message]]) -> dict[TopicPartition, int]:
+    """Return the first offset of each partition; each list is in order, but an earlier one may follow a later one."""
     found: dict[TopicPartition, int] = {}
-    for some in offsets:
-        for key, at in some:
+    for one in lists:
+        for key, at in first_offsets(one).items():
             found[key] = min(at, found.get(key, at))
     return found

@@ -15,6 +15,7 @@ from assignors import GroupConsumer
 from assignors.consumer import read_ahead, record_steps, records_in_hand
 from producer.testing import MockCluster
 from tests.records import offsets
+from tests.records import read as read_without_signals
 from tests.unit.assignors.conftest import RECORDS, consumer
 from tests.unit.assignors.consumer.alarms import handling_alarms
 from tests.unit.assignors.consumer.interruption_points import Interrupter, Interruption
@@ -105,6 +106,21 @@ def test_a_call_that_has_records_takes_none_before_those_of_an_interrupted_one(m
         found = offsets([*had, *itertools.chain(*lists)])
         assert found == {n: list(range(len(values))) for n, values in found.items()}
         assert not parts.left
+
+
+def test_the_records_of_a_call_come_again_from_the_first_one_on(mock: MockCluster) -> None:
+    """A second signal comes while a step handles the first one.
+
+    The list that the step fetched is left before the earlier one, which the call took from the records read ahead.
+    """
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        parts = one._kafka_azimuth
+        earlier = one.consume(5, 10)
+        later = one.consume(5, 10)
+        parts.ahead.interrupted = True
+        parts.left.extend((later, earlier))
+        assert offsets(read_without_signals(one, ALL)) == {n: list(range(RECORDS)) for n in range(3)}
 
 
 def read(one: GroupConsumer) -> list[Message]:
