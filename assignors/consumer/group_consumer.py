@@ -169,13 +169,14 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         lists: list[list[Message]] = []
         now = 0.0
         try:
-            # The type, because 15.0 == 15 and only a whole number is accepted.
-            if ahead.batch_size == num_messages and type(num_messages) is int and not ahead.interrupted:
+            # The type, because 15.0 == 15 and only a whole number is accepted. It is asked first: a handler of a signal
+            # may consume another number at a call, and there is none between the comparison and the loop.
+            if type(num_messages) is int and ahead.batch_size == num_messages and not ahead.interrupted:
                 for found in ahead.batches:  # noqa: B007 -- one list, as in `poll`
                     break
                 if len(found) != num_messages:
                     now = time.monotonic()
-                    (found,) = map(parts.quick, (found,), (timeout,), (now,))  # as in `poll`
+                    (found,) = map(parts.quick, (found,), (num_messages,), (timeout,), (now,))  # as in `poll`
                 if len(found) == num_messages:
                     return found
             parts.check_count(num_messages)

@@ -266,15 +266,20 @@ cdef class QuickStep:
         self.places = places
         return 0
 
-    def take(self, list found not None, double timeout, now):
-        """Return the records of a call of `consume` of the size it is armed for; no more for a step of RecordSteps.
+    def take(self, list found not None, Py_ssize_t size, double timeout, now):
+        """Return the records of a call of `consume(size)`; no more for a step of RecordSteps.
 
         Args:
-            found: the records that the call has, less than the size.
+            found: the records that the call has.
+            size: their number at the end; a signal's handler may have armed it for another one since the call began.
             timeout: of the call, in seconds; negative for no limit.
             now: the current time, in seconds of `time.monotonic`.
         """
-        cdef list more = self.step(PyList_GET_SIZE(found), timeout, now)
+        cdef list more
+        # Others are held after a part that is short, or if a signal's handler has consumed: they come first.
+        if self.size != size or PyList_GET_SIZE(found) >= size or PyObject_LengthHint(self.ahead.batches, 0):
+            return found
+        more = self.step(PyList_GET_SIZE(found), timeout, now)
         if not found:
             return more  # adding them would access each record
         found += more
@@ -307,7 +312,7 @@ cdef class QuickStep:
     cdef list fetch(self, Py_ssize_t lacks, double now, double until):
         """Return the records that the call lacks, and hold the others; wait if there are not enough."""
         cdef list fetched = []
-        cdef list later
+        cdef list later = []
         if handle_of(self.client) is not self.handle or self.handle is NULL or position(self.handle, self.places):
             return []
         try:
@@ -320,6 +325,7 @@ cdef class QuickStep:
                     fetched += later
                 else:
                     fetched = later
+                later = []
             if PyList_GET_SIZE(self.came):
                 self.ahead.interrupted = True  # until RecordSteps raises an error of a callback
             if not fetched:
@@ -327,7 +333,15 @@ cdef class QuickStep:
             due = self.ahead.interrupted
             if due or self.readiness.state != WITHIN or fetched[PyList_GET_SIZE(fetched) - 1].error() is not None:
                 fetched = self.fetching.deliverable(fetched, self.owned)
-            if self.count > 1:
+            if self.readiness.state != WITHIN:
+                # A signal's handler may have consumed, so that others are held, and armed this step again.
+                self.readiness.state = IDLE
+                later = fetched[lacks:]
+                del fetched[lacks:]
+                if later:
+                    self.fetching.return_to_ahead(later)
+                later = []
+            elif self.count > 1:
                 self.ahead.batches = self.parts = Parts(fetched, self.size)
                 fetched = self.parts.cut(lacks)
             if due:  # after the records are held: a callback may seek
@@ -341,7 +355,7 @@ cdef class QuickStep:
             before = self.fetching._before
             before.noted, before.later = self.positions(), {}
             self.ahead.interrupted = before.interrupted = True
-            self.fetching.in_hand.left.append(fetched)
+            self.fetching.in_hand.left.extend((fetched, later))
             self.fetching.redeliver_left()
             raise
 

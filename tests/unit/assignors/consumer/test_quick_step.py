@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import GroupConsumer
-from assignors.consumer import one_thread_at_a_time, quick_step, quick_step_interpreted, record_steps
+from assignors.consumer import group_consumer, one_thread_at_a_time, quick_step, quick_step_interpreted, record_steps
 from assignors.consumer.consumer_errors import ArgumentError
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.record_steps import RecordSteps
@@ -338,6 +338,63 @@ def test_records_of_a_handler_come_once(mock: MockCluster) -> None:
             one.consume(15, 10)
         assert len(found) == 15
         assert one.consume(15, 0.5) == []
+
+
+def test_records_after_a_short_list_come_after_it(mock: MockCluster) -> None:
+    """With callbacks a step may fetch a list after one that is short: the rest of that one overwrote it."""
+    with consumer(mock, error_cb=lambda _: None) as one:
+        ahead = one._kafka_azimuth.ahead
+        one.subscribe(["t"])
+        assert len(read_in_lists(one)) == ALL
+        send(mock, 50)
+        found = one.consume(15, 5) + one.consume(15, 5)
+        send(mock, 40)
+        ahead.interrupted = True
+        until = time.monotonic() + 20
+        while len(found) < 90 and time.monotonic() < until:
+            found += one.consume(15, 0.2)
+    assert [m.offset() for m in found] == list(range(RECORDS, RECORDS + 90))
+
+
+@pytest.mark.parametrize("size", [1, 7, 15, 20])
+@pytest.mark.parametrize("have", [0, 5, 10])
+@pytest.mark.usefixtures("way")
+def test_a_handler_that_consumes_before_the_step_loses_no_record(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, size: int, have: int
+) -> None:
+    """It armed the step for lists of its size, so that the call lacked a negative number, or got too many."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        assert len(read_in_lists(one)) == ALL
+        send(mock, 30 + have)
+        found = one.consume(15, 5) + one.consume(15, 5)
+        send(mock, 1500)  # more than are read ahead
+        handled: list[Message] = []
+        calls = [False] * 10_000 + [True]
+
+        def now() -> float:
+            if calls.pop():
+                handled.extend(one.consume(size, 1))
+                handled.extend(one.consume(size, 1))
+            return time.monotonic()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(group_consumer, "time", SimpleNamespace(monotonic=now))
+            until = time.monotonic() + 3
+            while len(found) + len(handled) < 1530 + have and time.monotonic() < until:
+                found += (got := one.consume(15, 0.1))
+                assert len(got) <= 15
+    assert handled
+    assert sorted(m.offset() or 0 for m in found + handled) == list(range(RECORDS, RECORDS + 1530 + have))
+
+
+def send(mock: MockCluster, count: int) -> None:
+    """Send records to the first partition, and wait until the client may have them."""
+    producer = Producer({"bootstrap.servers": mock.bootstrap_servers})
+    for _ in range(count):
+        producer.produce("t", b"later", partition=0)
+    assert producer.flush(20) == 0
+    time.sleep(0.5)
 
 
 def read_in_lists(one: GroupConsumer) -> list[Message]:
