@@ -1,15 +1,23 @@
 """Wrong invocations of `azimuth`: one sentence, exit code 2, no traceback, and at once."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from spark_sink.agent.start import early_spark
 from spark_sink.cli import main
 from spark_sink.kafka.broker_addresses import check_servers
 
 SERVERS = ("--bootstrap-servers", "localhost:9")
 SINK = (*SERVERS, "--group", "g", "--table", "{tmp}/t", "--checkpoint", "{tmp}/c", "--subscribe", "t")
 NOWHERE = ("--bootstrap-servers", "localhost:9", "--group", "g")
+
+
+@pytest.fixture(autouse=True)
+def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no JVM beside the checks of `sink`: each would be awaited for seconds, only to be ended."""
+    monkeypatch.setattr(early_spark, "early_spark", nullcontext)
 
 
 @pytest.mark.parametrize(
