@@ -24,6 +24,7 @@
 * `vacuumed_files`: refuses to commit files that VACUUM has removed.
 * `row_group_budget`: one budget of memory for the rows that a task's open files hold.
 * `row_offsets`: finds the offsets of each partition in some rows, and selects the rows at or above an offset.
+* `trimmed_copies`: copies a data file without the rows that the table has.
 * `struct_fields`: compares fields inside structs by their names.
 * `schema_fit`: checks whether rows fit a table.
 * `compaction`: compacts small files, one writer at a time.

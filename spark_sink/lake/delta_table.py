@@ -26,7 +26,7 @@ from spark_sink.lake.delta_log_reader import TransactionLog
 from spark_sink.lake.delta_transaction import commit
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.newest_version import wait_for_listing
-from spark_sink.lake.parquet_landing import Landing, normal_schema, storage_errors
+from spark_sink.lake.parquet_landing import normal_schema, storage_errors
 from spark_sink.lake.positions_in_delta_log import (
     groups,
     parse_group,
@@ -35,13 +35,13 @@ from spark_sink.lake.positions_in_delta_log import (
     rewound,
 )
 from spark_sink.lake.restore_refusal import refuse_restored
-from spark_sink.lake.row_offsets import above
 from spark_sink.lake.schema_fit import fit_schema, fitting, refuse_new, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.second_group import refuse_second_group
 from spark_sink.lake.table_addresses import Storage, table_uri
 from spark_sink.lake.table_contract import KEYS, NOT_CREATED, Change, DataFile, Quarantined, Snapshot, create_and_look
 from spark_sink.lake.table_settings import TableSettings
 from spark_sink.lake.table_storage import address_of, filesystem, repeated_if_cut, soon_refused
+from spark_sink.lake.trimmed_copies import trimmed_copy
 from spark_sink.lake.unwritten_quarantine import named_quarantine
 from spark_sink.lake.vacuumed_files import refuse_gone
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -310,16 +310,8 @@ class DeltaLakeTable:
         constant = tuple(name for name in ("topic", "partition") if name in values)
         for name in constant:
             rows = rows.append_column(name, pa.repeat(pa.scalar(values[name]).cast(KEYS[name]), rows.num_rows))
-        left = rows.filter(above(rows, floors))
-        if not left.num_rows:
-            return None
-        landing = Landing(
-            files, left.schema, replace(self._settings.layout, partition_columns=constant, file_bytes=1 << 62)
-        )
-        for batch in left.to_batches():
-            landing.write(batch)
-        (copy,) = landing.close()
-        return replace(copy, partition_values=values)
+        copy = trimmed_copy(files, rows, floors, replace(self._settings.layout, partition_columns=constant))
+        return None if copy is None else replace(copy, partition_values=values)
 
     def named_quarantine(
         self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]

@@ -31,13 +31,13 @@ from spark_sink.lake.iceberg.snapshot_commit import Prepared, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored
 from spark_sink.lake.iceberg.table_creation import create_table
-from spark_sink.lake.parquet_landing import Landing, storage_errors
-from spark_sink.lake.row_offsets import above
+from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.schema_fit import fit_schema, refuse_new
 from spark_sink.lake.second_group import refuse_second_group
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_contract import KEYS, Change, DataFile, Quarantined, Snapshot, create_and_look
 from spark_sink.lake.table_settings import TableSettings
+from spark_sink.lake.trimmed_copies import trimmed_copy
 from spark_sink.lake.vacuumed_files import refuse_missing
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -224,14 +224,8 @@ class IcebergTable:
             raise TableError(f"{self.name}: there is no table")
         with storage_errors(location(file)), table.io.new_input(location(file)).open() as stream:
             rows = open_parquet(stream).read()
-        left = rows.filter(above(rows, floors))
-        if not left.num_rows:
-            return None
-        landing = Landing(files_of(table), left.schema, replace(self._settings.layout, file_bytes=1 << 62))
-        for batch in left.to_batches():
-            landing.write(batch)
-        (copy,) = landing.close()
-        return with_place(copy, folder_of(table), field_ids(left.schema), partition_of(file))
+        copy = trimmed_copy(files_of(table), rows, floors, self._settings.layout)
+        return copy and with_place(copy, folder_of(table), field_ids(rows.schema), partition_of(file))
 
     def named_quarantine(
         self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
