@@ -14,9 +14,10 @@
   `manual_assignment`: partitions that it assigns itself.
 * `rebalance_events`: the queue of rebalances for the thread that polls; `program_callbacks`: the program's functions
   that are called for them.
-* `fetching`: fetches records of owned partitions only; `first_leaders`: asks for their leaders at once; `read_ahead`:
-  records that `poll` returns next; `records_in_hand`: those on their way to the program; `poll_interval`: whether the
-  program polls; `positions_before_call`: the positions of partitions before a call whose records a signal drops.
+* `fetching`: fetches records of owned partitions only; `read_partitions`: these partitions, and the place in each at
+  which the program is; `first_leaders`: asks for their leaders at once; `read_ahead`: records that `poll` returns next;
+  `records_in_hand`: those on their way to the program; `poll_interval`: whether the program polls;
+  `positions_before_call`: the positions of partitions before a call whose records a signal drops.
 * `client_callbacks`: the callbacks of the configuration, as `error_cb`; `group_statistics`: the part of the group in a
   report of `stats_cb`.
 * `received_bytes`: what was received, from librdkafka's statistics.

@@ -42,7 +42,7 @@ CLIENTS = {
 # Clients of a user's program, with its properties: the assignors' consumers, and what the producer asks.
 OF_USERS = {
     "assignors/clients/broker_racks.py",
-    "assignors/consumer/fetching.py",
+    "assignors/consumer/read_partitions.py",
     "assignors/member/broker_assigned_thread.py",
     "assignors/member/group_member.py",
     "producer/metadata_requests.py",
