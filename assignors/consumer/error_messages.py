@@ -76,6 +76,12 @@ class TopicErrors:
             self._refused = True
             self.add(message)
 
+    def add_end(self, end: str) -> None:
+        """Deliver the error with which each new member ends, once until `accepted`."""
+        text = f"Membership ended: {end}".encode(errors="replace")
+        error = KafkaError(KafkaError._APPLICATION, text.decode())  # noqa: SLF001 -- librdkafka's own code
+        self.add_refusal(Message(partition=0, value=text, error=error))
+
     def accepted(self) -> None:
         """Note that the group has accepted the member."""
         self._refused = False

@@ -217,9 +217,10 @@ class Membership:
         self.raise_final()
         # While another member has its group.instance.id, each new member ends in the same way after a second.
         end = repr(member.failed)
-        level = logging.DEBUG if end == self._reported_end else logging.WARNING
-        self._reported_end = end
-        log.log(level, "the membership ended with %s: joining again", end)
+        again, self._reported_end = end == self._reported_end, end
+        log.log(logging.DEBUG if again else logging.WARNING, "the membership ended with %s: joining again", end)
+        if again:  # a new member does not help: an assignor of the program raises in each join
+            self._topic_errors.add_end(end)
         self.join(self.subscription)
 
     def raise_final(self) -> None:
