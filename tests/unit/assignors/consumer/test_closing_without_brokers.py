@@ -1,6 +1,8 @@
 """The end of a consumer whose brokers are gone."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
@@ -11,8 +13,14 @@ from tests.records import read
 from tests.unit.assignors.conftest import RECORDS, consumer
 
 
+def _broker_assigned(mock: MockCluster, **more: Any) -> GroupConsumer:
+    config = {"bootstrap.servers": mock.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+    return GroupConsumer({**config, "group.protocol": "consumer", "log_level": 0, **more})
+
+
 @pytest.mark.slow
-def test_closing_without_brokers_takes_seconds(mock: MockCluster) -> None:
+@pytest.mark.parametrize("make", [consumer, _broker_assigned], ids=["classic", "consumer"])
+def test_closing_without_brokers_takes_seconds(mock: MockCluster, make: Callable[..., GroupConsumer]) -> None:
     """Its commits cannot be answered: automatic ones, and those of on_revoke, share one time limit."""
     refused: list[Exception] = []
 
@@ -22,7 +30,7 @@ def test_closing_without_brokers_takes_seconds(mock: MockCluster) -> None:
         except KafkaException as error:
             refused.append(error)
 
-    one = consumer(mock, **{"enable.auto.commit": True})
+    one = make(mock, **{"enable.auto.commit": True})
     one.subscribe(["t"], on_revoke=revoked)
     read(one, 3 * RECORDS)
     for broker in mock.racks:
