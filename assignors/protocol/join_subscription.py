@@ -1,6 +1,6 @@
 """The data that a member sends to the leader: ConsumerProtocolSubscription version 3, and user data only if needed.
 
-User data prevents a broker from migrating the group online to the new protocol (KIP-848). So only a member with
+KIP-848 lets a broker refuse to migrate a group online whose members send user data. So only a member with
 `agent=` or `weight` sends it, because the leader needs these values. It is JSON: `{"azimuth": 1, "agent": ...,
 "weight": ..., "plan": ...}`; any other content belongs to another assignor and is ignored.
 """

@@ -70,8 +70,8 @@ class HRWAssignor(Assignor):
                 patterns to numbers, a function that returns one of these, or the path of a JSON file with one. When a
                 function's or file's value changes, the leader requests a rebalance.
             epsilon: allowed distance from the fair share; 0 is exact balance.
-            weight: capacity of this member relative to the others. Other than 1, it is sent as user data, which keeps
-                brokers from migrating the group online to the new protocol (KIP-848).
+            weight: capacity of this member relative to the others. Other than 1, it is sent as user data, and KIP-848
+                lets a broker refuse to migrate such a group online to the new protocol.
             rack: rack or zone of this member; kafka-python does not pass its `client_rack` to an assignor.
             agent: identity that survives a restart, if there is no group_instance_id: prefer group_instance_id, because
                 `agent` is sent as user data, too.
