@@ -18,10 +18,10 @@ def assignors_with_rack(
 
     Args:
         assignors: that the program gives, also as classes.
-        rack: client.rack; each of our assignors plans with it.
+        rack: client.rack; each of our assignors plans with it that was made without a rack.
 
     Raises:
-        ArgumentError: they are not a list of assignors, or one has another rack.
+        ArgumentError: they are not a list of assignors, or the rack is too long.
     """
     if assignors is not None and (isinstance(assignors, str) or not isinstance(assignors, Sequence)):
         raise ArgumentError(f"assignors={assignors!r}: need a list, as [HRWAssignor()]")

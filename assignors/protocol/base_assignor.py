@@ -58,6 +58,7 @@ class Assignor(AbstractPartitionAssignor):
         self.last_plan: Plan | None = None
         self.__name = f"{self.strategy}-cooperative" if cooperative else self.strategy
         self.__rack = rack
+        self.__client_rack: str | None = None
         self.__agent = agent
         self.__weight = weight
         self._kafka_azimuth_overrides = checked_overrides(overrides or {})
@@ -70,10 +71,11 @@ class Assignor(AbstractPartitionAssignor):
         return self.__name
 
     def use_rack(self, rack: str) -> None:
-        """Use the rack of the client, unless the assignor was created with a rack."""
+        """Use the rack of the client, unless the assignor was created with a rack, or serves a running consumer."""
         if self.__rack is None:
             _check_name("client.rack", rack)
-            self.__rack = rack
+            if not self.__served.serves:
+                self.__client_rack = rack
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """Return one protocol: kafka-python does not mix eager and cooperative ones (KIP-429)."""
@@ -94,7 +96,8 @@ class Assignor(AbstractPartitionAssignor):
         owned, generation = self.__served.claims(coordinator)
         data = UserData(agent=self.__agent, weight=self.__weight, plan=_shortened(self._kafka_azimuth_configuration()))
         wanted = [(t, p) for t, p in owned if t in topics]
-        return encode_subscription(topics, wanted, generation, self.__rack, data.encode())
+        rack = self.__client_rack if self.__rack is None else self.__rack
+        return encode_subscription(topics, wanted, generation, rack, data.encode())
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """Remember the assignment, to claim it at the next join (KIP-792)."""

@@ -60,6 +60,12 @@ class ServedConsumer(OfMember):
             self.owned, self.generation = (), -1
         self.coordinator, self.process = weakref.ref(coordinator), os.getpid()
 
+    @property
+    def serves(self) -> bool:
+        """Whether a consumer that is not closed joined with this assignor."""
+        served = self._alive()
+        return served is not None and not is_closed(served)
+
     def claims(self, coordinator: Any) -> tuple[tuple[TopicPartition, ...], int]:  # noqa: ANN401 -- as above
         """Return what the consumer owns, and since which generation.
 
