@@ -102,12 +102,13 @@ def test_a_child_process_is_refused_and_ends(filled: Cluster) -> None:
 def _unknown_topic(bench: Bench) -> Any:
     one = bench.make()
     one.subscribe(["t", "nosuch"])
-    return messages(one, 1, 1)
+    return messages(one, 1 if bench.protocol == "classic" else 0, PARTITIONS * RECORDS)
 
 
-def test_both_consumers_report_an_unknown_topic(filled: Cluster) -> None:
-    """As a message, beside the records of the other topic."""
-    check(_unknown_topic, filled)
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_both_consumers_report_an_unknown_topic(filled: Cluster, protocol: str) -> None:
+    """As a message, beside the records of the other topic; where the broker assigns, neither reports it."""
+    check(_unknown_topic, filled, protocol)
 
 
 def _deleted_topic(bench: Bench, strategy: dict[str, str]) -> Any:

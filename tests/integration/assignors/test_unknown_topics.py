@@ -12,8 +12,12 @@ from tests.unit.assignors.consumer.bare_bench import Bench, check
 pytestmark = pytest.mark.integration
 
 
-def test_a_name_without_a_topic_is_an_error_of_that_topic(cluster: Cluster) -> None:
-    """Alone in the subscription it is asked for by name, and must be neither created nor waited for in silence."""
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_name_without_a_topic_is_an_error_of_that_topic(cluster: Cluster, protocol: str) -> None:
+    """Alone in the subscription it is asked for by name, and must be neither created nor waited for in silence.
+
+    Where the broker assigns, both consumers wait in silence.
+    """
     name = f"unknown-{uuid.uuid4().hex[:6]}"
 
     def case(bench: Bench) -> Any:
@@ -26,4 +30,4 @@ def test_a_name_without_a_topic_is_an_error_of_that_topic(cluster: Cluster) -> N
                 return [message.topic(), message.error().code(), name in one.list_topics(timeout=10).topics]
         return "nothing"
 
-    check(case, cluster)
+    check(case, cluster, protocol)
