@@ -40,17 +40,21 @@ def copies(topics: Topics, output: str, wanted: int) -> Counter[tuple[str, int, 
 
 
 @pytest.mark.slow
-def test_a_member_that_was_away_cannot_commit_its_transaction(topics: Topics, tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_that_was_away_cannot_commit_its_transaction(topics: Topics, tmp_path: Path, protocol: str) -> None:
     """A member stands still in an open transaction until others have its partitions; the broker refuses its commit."""
     [output] = topics.make("out", partitions=1)
     sources = topics.make("in", partitions=PARTITIONS)
     topics.fill(sources, RECORDS, PARTITIONS)
     hold = tmp_path / "hold"
     hold.touch()
+    config = topics.consumer_config()
+    if protocol == "consumer":
+        config = topics.broker_assigned_config(**{"group.remote.assignor": "uniform"})
 
     def start(name: str, file: Path) -> Process:
         settings = {
-            "config": topics.consumer_config(),
+            "config": config,
             "producer": {
                 "bootstrap.servers": topics.bootstrap_servers,
                 "transactional.id": f"{topics.prefix}-{name}",

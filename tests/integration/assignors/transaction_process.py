@@ -42,7 +42,10 @@ def main(settings: dict[str, Any]) -> None:
     hold = Path(settings["hold"])
     producer = Producer(settings["producer"])
     producer.init_transactions(60)
-    consumer = GroupConsumer(settings["config"], assignors=[HRWAssignor(agent=settings["agent"], cooperative=True)])
+    config = settings["config"]
+    classic = config.get("group.protocol") != "consumer"
+    assignors = [HRWAssignor(agent=settings["agent"], cooperative=True)] if classic else None
+    consumer = GroupConsumer(config, assignors=assignors)
     seen = -1
     with consumer:
         consumer.subscribe([settings["pattern"]])
