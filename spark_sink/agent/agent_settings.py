@@ -164,8 +164,13 @@ class AgentSettings(BaseSettings):
 
     @property
     def tables(self) -> str:
-        """The address of the table, or of all tables of a path such as `lake/{topic}`, to look them up."""
-        return self.address if self.iceberg else self.table
+        """The addresses of all tables, also those of routes, in the format of the option `positions`."""
+        routes = next((value for name, value in self.sink.items() if name.lower() == "routes"), None)
+        if not routes:
+            return self.address if self.iceberg else self.table
+        from spark_sink.sink.sink_options import SinkOptions  # noqa: PLC0415 -- loads deltalake, for few agents
+
+        return json.dumps(SinkOptions.parse(self.sink_options()).routes.addresses())
 
     @property
     def table_storage(self) -> dict[str, str]:
@@ -215,7 +220,7 @@ class AgentSettings(BaseSettings):
             "workersTopic": self.workers_topic,
             "startingOffsets": self.starting_offsets,
             "maxOffsetsPerTrigger": self.max_offsets_per_trigger,
-            "positions": self._positions(),
+            "positions": self.tables,
             "sinkLanding": self.landing,
         }
         if (self._source_option("valueFormat") or "").lower() == "json" and not self._source_option("valueSchema"):
@@ -247,15 +252,6 @@ class AgentSettings(BaseSettings):
 
     def _source_option(self, name: str) -> str | None:
         return next((value for one, value in self.source.items() if one.lower() == name.lower()), None)
-
-    def _positions(self) -> str:
-        """Return every address with positions, in the format of the option `positions`."""
-        routes = next((value for name, value in self.sink.items() if name.lower() == "routes"), None)
-        if not routes:
-            return self.tables
-        from spark_sink.sink.sink_options import SinkOptions  # noqa: PLC0415 -- loads deltalake, for few agents
-
-        return json.dumps(SinkOptions.parse(self.sink_options()).routes.addresses())
 
     def _assigned_by_broker(self) -> bool:
         # An assignor that the user named is passed on, so that the source refuses the contradiction.

@@ -18,6 +18,7 @@ from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
 from spark_sink.lake.positions_in_delta_log import existing
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import filesystem
+from spark_sink.options.option_texts import addresses
 
 Noted = tuple[str, Mapping[str, Any]]
 """A table, and a note of a commit in its log."""
@@ -95,10 +96,11 @@ class Notes:
         """Yield the agent's notes since the last call, each with the address of its table."""
         settings = self._settings
         history = IcebergHistory if settings.iceberg else History
-        tables = [table for table, _ in existing(settings.tables, settings.table_storage)]
+        storage = settings.table_storage
+        tables = [one for table in addresses(settings.tables, "table") for one, _ in existing(table, storage)]
         for table in {*tables, *map(quarantine_of, tables)}:
             if table not in self._histories:
-                self._histories[table] = history(table, settings.table_storage, whole=self._called)
+                self._histories[table] = history(table, storage, whole=self._called)
         self._called = True
         for table, one in self._histories.items():
             for note in one.read():

@@ -1,5 +1,6 @@
 """The counts of an agent of Spark for its ops log, from the logs of its tables."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from spark_sink import positions
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.commit_notes import NoteCounts, Noted, Notes
 from spark_sink.errors import OptionError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.iceberg.landing import IcebergLanding
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.lake.ops_log.ops_table import OpsTable
 from spark_sink.lake.ops_log.ops_writer import OpsWriter
@@ -22,6 +26,7 @@ from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.commit_by_compare_and_swap import Batch, commit, rows_by_topic
 from spark_sink.sink.sink_options import SinkOptions
+from tests.table_kinds import Place
 
 SCHEMA = arrow_schema(headers=False)
 NEEDED = {"bootstrap_servers": "b:1", "group": "g", "checkpoint": "c", "subscribe": "t"}
@@ -102,6 +107,44 @@ def test_the_commits_of_the_agent_reach_the_ops_log_through_the_log_of_its_table
     (found,) = counts.take()
     assert (found["topic"], found["batches"], found["rows"], found["table_uri"]) == ("a", 2, 8, address)
     assert found["bytes"] > 0
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_rows_of_a_route_are_counted_with_those_of_the_other_tables(tmp_path: Path, form: str) -> None:
+    """The log, the metrics and the ops log would be without these rows, and the metrics without the topics' lag."""
+    place = Place(tmp_path, form)
+
+    def named(table: str) -> str:
+        return place.address(table).removeprefix("iceberg://")
+
+    catalog = {name.removeprefix("catalog."): text for name, text in place.storage.items()}
+    given = {"table": named("rest_{topic}"), "table_format": form, "catalog": catalog, "agent": "one"}
+    routes = {"orders.*": named("orders"), "logs": named("log_{topic}")}
+    settings = AgentSettings.load(None, {**NEEDED, **given, "sink": {"Routes": json.dumps(routes)}})
+    notes = Notes(settings)
+    assert not list(notes.by_table())
+    for number, (topic, table) in enumerate([("orders_a", "orders"), ("logs", "log_logs"), ("b", "rest_b")], start=1):
+        address = place.address(table)
+        written: IcebergTable | DeltaLakeTable
+        landing: IcebergLanding | Landing
+        if form == "iceberg":
+            written = IcebergTable(address, "g", place.storage)
+            written.create(SCHEMA)
+            landing = written.landing(SCHEMA)
+        else:
+            written = DeltaLakeTable(address, "g")
+            landing = Landing(filesystem(address, make=True), SCHEMA)
+        rows = [{"topic": topic, "partition": 0, "offset": at, "timestamp": 1} for at in range(number)]
+        landing.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+        offset = Offset.of([Range(topic, 0, 0, number)])
+        commit(written, Batch(offset=offset, files=landing.close(), schema=SCHEMA, number=1, agent="one"))
+    assert {table: note["rows"] for table, note in notes.by_table() if note["kind"] == "table"} == {
+        place.address("orders"): 1,
+        place.address("log_logs"): 2,
+        place.address("rest_b"): 3,
+    }
+    found = positions(settings.tables, "g", settings.table_storage)
+    assert {key.topic: at for key, at in found.items()} == {"orders_a": 1, "logs": 2, "b": 3}
 
 
 def test_a_file_of_several_topics_is_divided_by_rows() -> None:
