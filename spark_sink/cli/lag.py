@@ -69,13 +69,10 @@ def _lag_of_group(
     from spark_sink.cli._reachable import reach
     from spark_sink.errors import LagError, TableError
     from spark_sink.kafka.group_lag import admin, behind, committed
-    from spark_sink.lake.matching_tables import refuse_bucket
     from spark_sink.lake.positions_in_delta_log import positions
-    from spark_sink.lake.table_addresses import full_address
 
     client = admin(properties)
-    table = full_address(table, options) if table else None
-    refuse_bucket(table or "")
+    table = _checked(table, options) if table else None
     at: Mapping[TopicPartition, int] = {}
     if table:
         with long_step(f"looking at {table}"):
@@ -100,6 +97,19 @@ def _lag_of_group(
             "DESCRIBE, or check --bootstrap-servers"
         )
     return _marked(found, group, properties)
+
+
+def _checked(table: str, options: dict[str, str]) -> str:
+    """Return the address of tables of either format; refuse `{topic}` in the place of a bucket or a catalog."""
+    from spark_sink.lake.iceberg.catalogs import iceberg_address
+    from spark_sink.lake.matching_tables import refuse_bucket
+    from spark_sink.lake.table_addresses import full_address, is_iceberg
+
+    address = full_address(table, options)
+    if is_iceberg(address):
+        return iceberg_address(address)
+    refuse_bucket(address)
+    return address
 
 
 def _marked(found: "Sequence[TopicLag]", group: str, properties: dict[str, str]) -> "Sequence[TopicLag]":

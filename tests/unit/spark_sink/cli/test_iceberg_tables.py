@@ -11,6 +11,7 @@ from spark_sink.cli import main
 from spark_sink.errors import OptionError
 from spark_sink.formats.bad_values_quarantined import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.formats.quarantine_addresses import quarantine_of
+from spark_sink.kafka.group_lag import by_topic
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.table_contract import Change, Quarantined
@@ -112,6 +113,14 @@ def test_verify_counts_the_rows_of_the_quarantine(azimuth: Callable[..., Done], 
         (["verify", "iceberg://lake.raw.none"], "iceberg://lake.raw.none: there is no Iceberg table"),
         (["verify", ADDRESS, "--group", "other"], "lake.raw.events: group 'other' has written nothing here"),
         (["verify", "iceberg://x"], "is not the name of an Iceberg table"),
+        (
+            ["lag", "--group=g", "--bootstrap-servers=localhost:1", "--table=iceberg://{topic}.raw.events"],
+            "{topic} or {cluster} cannot stand for the catalog; name the catalog",
+        ),
+        (
+            ["lag", "--group=g", "--bootstrap-servers=localhost:1", "--table=iceberg://lake.none.{topic}"],
+            "iceberg://lake.none.{topic}: it holds no position of group 'g'; check --table and --group",
+        ),
         (["rewind", "lake.raw.none"], "iceberg://lake.raw.none: there is no Iceberg table"),
         (["rewind", quarantine_of(ADDRESS)], "is the quarantine of iceberg://lake.raw.events"),
         (["rewind", ADDRESS, "--group", "other"], "group 'other' has written nothing here"),
@@ -193,6 +202,34 @@ def test_verify_takes_a_name_with_a_placeholder(azimuth: Callable[..., Done], tm
     assert "6 rows in 1 partitions" in done.out
 
 
+@pytest.mark.parametrize("by", ["table", "fleet"])
+def test_lag_takes_a_name_with_a_placeholder(
+    azimuth: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """The first part of the name is a catalog, and no bucket, which cannot be listed."""
+    table = IcebergTable("iceberg://lake.raw.t", "g", warehouse(tmp_path))
+    table.create(SCHEMA)
+    snapshot = table.refresh()
+    assert snapshot is not None
+    table.swap(snapshot, Change(files=[], positions={KEY: 6}, beginnings={KEY: 0}, schema=SCHEMA))
+    monkeypatch.setattr("spark_sink.cli._reachable.reach", lambda _: None)
+    monkeypatch.setattr("spark_sink.cli.lag._marked", lambda found, *_: found)
+    monkeypatch.setattr(
+        "spark_sink.kafka.group_lag.behind",
+        lambda _, __, known: by_topic(known, dict.fromkeys(known, 10)),
+    )
+    if by == "table":
+        done = azimuth("lag", "--bootstrap-servers=localhost:1", "--group=g", "--table=lake.raw.{topic}")
+    else:
+        config = tmp_path / "fleet.toml"
+        more = f'[catalog]\nwarehouse = "{tmp_path / "warehouse"}"'
+        given = FLEET.format(table="lake.raw.{topic}", more=more).replace('name = "f"', 'name = "g"')
+        config.write_text(f'table_format = "iceberg"\n{given}')
+        done = azimuth("lag", "--fleet", str(config), catalog=False)
+    assert (done.code, done.err) == (0, "")
+    assert "4  t  (1 partition, most in 0: 4)" in done.out
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -200,7 +237,7 @@ def test_verify_takes_a_name_with_a_placeholder(azimuth: Callable[..., Done], tm
         ["rewind"],
         ["repair"],
         ["quarantine", "list"],
-        ["lag", "--bootstrap-servers=localhost:1", "--group=g", "--table"],
+        ["lag", "--group=g", "--bootstrap-servers=localhost:1", "--table"],
     ],
     ids=" ".join,
 )
