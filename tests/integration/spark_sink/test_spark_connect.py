@@ -20,6 +20,23 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 DOCS = Path(__file__).parents[3]
 README = DOCS / "README.md"
 LANDING = DOCS / "docs" / "how-to" / "lake.md"
+LISTENER = """from spark_sink import QueryMetrics
+listener = QueryMetrics()
+spark.streams.addListener(listener)
+"""
+COUNTED = """
+import time
+from prometheus_client import REGISTRY
+
+def counted():
+    return REGISTRY.get_sample_value("azimuth_query_rows_total", {"query": str(query.id)}) or 0
+
+deadline = time.monotonic() + 60
+while counted() < 10 and time.monotonic() < deadline:  # Spark calls its listeners from another thread
+    time.sleep(0.2)
+print("counted", counted())
+spark.streams.removeListener(listener)
+"""
 
 
 def _iceberg(root: Path) -> dict[str, str]:
@@ -37,7 +54,10 @@ def _iceberg(root: Path) -> dict[str, str]:
 def test_the_snippet_of_the_readme_runs_through_spark_connect(
     cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path, kind: str
 ) -> None:
-    """Only the session differs; the formats are registered in the server, which then runs source and sink."""
+    """Only the session differs; the formats are registered in the server, which then runs source and sink.
+
+    The client counts the rows.
+    """
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio, grpcio-status and googleapis-common-protos")
     pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status")
     name = topic("flights", partitions=2)
@@ -51,9 +71,10 @@ def test_the_snippet_of_the_readme_runs_through_spark_connect(
         r'r"flights\..*"': repr(re.escape(name)),
         '"ingest"': repr(name),
         "/tmp/azimuth": str(tmp_path),  # noqa: S108 -- the README's
+        "query = (": f"{LISTENER}query = (",
         **(_iceberg(tmp_path) if kind == "iceberg" else {}),
     }
-    _run(snippet, changed, tmp_path)
+    assert "counted 10.0" in _run(snippet, changed, tmp_path, COUNTED)
     assert sorted(_keys(tmp_path, kind)) == [(n, at) for n in range(2) for at in range(5)]
 
 
@@ -83,14 +104,14 @@ def _snippets(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
-def _run(snippet: str, changed: dict[str, str], folder: Path) -> None:
-    """Run a snippet with some changes, and check that its session is one of Spark Connect."""
+def _run(snippet: str, changed: dict[str, str], folder: Path, after: str = "") -> str:
+    """Run a snippet with some changes, and check that its session is one of Spark Connect; return what it prints."""
     for old, new in changed.items():
         assert old in snippet
         snippet = snippet.replace(old, new)
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
-        [sys.executable, "-c", f"{snippet}\nprint(type(spark).__module__)"],
+        [sys.executable, "-c", f"{snippet}\n{after}\nprint(type(spark).__module__)"],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -100,6 +121,7 @@ def _run(snippet: str, changed: dict[str, str], folder: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "pyspark.sql.connect.session" in done.stdout
+    return done.stdout
 
 
 def _keys(root: Path, kind: str) -> Iterator[tuple[int, int]]:
