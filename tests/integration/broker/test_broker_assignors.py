@@ -43,13 +43,19 @@ class Group:
         names = [f"flights.{number:03}" for number in range(topics)]
         for made in self.admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names]).values():
             made.result(60)
+        self.ids: dict[str, str] = {}
+        wait_until(lambda: self._described(names), what="the description of each new topic")
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def _described(self, names: list[str]) -> bool:
+        """Ask for the ids of the topics; an error of Kafka while a broker does not know one yet."""
         described = self.admin.describe_topics(TopicCollection(names))
         # librdkafka writes plain base64, Kafka's own tools and our assignors the URL-safe one.
         self.ids = {
             name: str(one.result(60).topic_id).translate(str.maketrans("+/", "-_")).rstrip("=")
             for name, one in described.items()
         }
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        return True
 
     @property
     def all(self) -> frozenset[TopicPartition]:
