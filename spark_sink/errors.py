@@ -53,10 +53,6 @@ _DAMAGED_LOG = {
     ),
 }
 """delta-rs' words for a log that lacks files, some of them lines of its own structures, and what to do."""
-_DAMAGED = tuple(
-    (re.compile(f"(?:Kernel error: )?(?:Generic delta kernel error: )?{theirs}$"), ours)
-    for theirs, ours in _DAMAGED_LOG.items()
-)
 _FRAMES = re.compile(r"^ +(\d+: |at )\S+.*$", re.MULTILINE)  # of a call stack
 
 
@@ -74,8 +70,8 @@ def plain(error: BaseException) -> str:
     """
     text = _FRAMES.sub("", _COLOUR.sub("", str(error)))
     text = " ".join(text.replace("\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}", "").split())
-    for theirs, ours in _DAMAGED:
-        text = theirs.sub(ours, text)
+    for theirs, ours in _DAMAGED_LOG.items():  # compiled only here, since every command loads this module
+        text = re.sub(f"(?:Kernel error: )?(?:Generic delta kernel error: )?{theirs}$", ours, text)
     return text
 
 

@@ -144,14 +144,14 @@ class DeltaLakeTable:
         Raises:
             TableError: the listing stays behind; or as `refresh`.
         """
-        found = [self.refresh()]
-        wait_for_listing(
+        files = filesystem(self._uri, self._storage)
+        return wait_for_listing(
             self._uri,
-            filesystem(self._uri, self._storage),
-            lambda: NOT_CREATED if found[-1] is None else found[-1].version,
-            lambda: found.append(self.refresh()),
+            files,
+            self.refresh(),
+            self.refresh,
+            lambda found: NOT_CREATED if found is None else found.version,
         )
-        return found[-1]
 
     def create(self, schema: pa.Schema) -> None:
         """Create the table; no error if another writer was faster.
@@ -207,7 +207,7 @@ class DeltaLakeTable:
             TableError: the storage refused; the commit may or may not have succeeded.
         """
         handle = self._handle
-        if (NOT_CREATED if handle is None else handle.version()) != snapshot.version:
+        if _version(handle) != snapshot.version:
             raise ConflictError(f"{self._uri}: version {snapshot.version} is not the one that was looked at last")
         refuse_overwriting_store(self._uri, self._storage)
         with self._looked_at_again(handle):
@@ -232,11 +232,14 @@ class DeltaLakeTable:
         try:
             yield
         except SchemaError as error:
-            with storage_errors(self._uri):
-                newer = self._log.has_commit(0 if handle is None else handle.version() + 1)
-            if not newer:
+            if not self._is_behind(handle):
                 raise
             raise ConflictError(f"{self._uri}: a newer version may take what this one refuses: {error}") from error
+
+    def _is_behind(self, handle: DeltaTable | None) -> bool:
+        """Return whether a newer version is there than that of the handle."""
+        with storage_errors(self._uri):
+            return self._log.has_commit(_version(handle) + 1)
 
     def _commit(self, handle: DeltaTable, change: Change) -> None:
         own = CommitParts.of(change, self._group)
@@ -245,9 +248,7 @@ class DeltaLakeTable:
         try:
             commit(handle, own.files, own.transactions, own.note, retries)
         except CommitFailedError as error:
-            with storage_errors(self._uri):
-                lost = self._log.has_commit(handle.version() + 1)
-            if lost:
+            if self._is_behind(handle):
                 raise ConflictError(f"{self._uri}: {plain(error)}") from error
             if _NEVER_FIRST.search(str(error)):
                 raise TableError(
@@ -385,15 +386,9 @@ class DeltaLakeTable:
         """Open the table; wait some seconds for a listing that lacks a version that this process has seen."""
         handle = self._listed()
         known = self._newest_version if self._id is None else max(self._newest_version, 0)
-        if (-1 if handle is None else handle.version()) < known and self._log.has_commit(known):
-            found = [handle]
-            wait_for_listing(
-                self._uri,
-                filesystem(self._uri, self._storage),
-                lambda: -1 if found[-1] is None else found[-1].version(),
-                lambda: found.append(self._listed()),
-            )
-            handle = found[-1]
+        if _version(handle) < known and self._log.has_commit(known):
+            files = filesystem(self._uri, self._storage)
+            handle = wait_for_listing(self._uri, files, handle, self._listed, _version)
         if handle is None:
             raise TableNotFoundError(self._uri)
         return handle
@@ -426,6 +421,10 @@ class DeltaLakeTable:
         except (DeltaError, OSError) as error:
             raise ConflictError(f"{self._uri}: columns were not added: {plain(error)}") from error
         raise ConflictError(f"{self._uri}: columns were added, so the table must be looked at again")
+
+
+def _version(handle: DeltaTable | None) -> int:
+    return NOT_CREATED if handle is None else int(handle.version())
 
 
 def _arrow_schema(handle: DeltaTable) -> pa.Schema:

@@ -9,6 +9,7 @@ listing is behind.
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
@@ -19,6 +20,7 @@ from spark_sink.lake.delta_log_files import log_errors, read_commit
 from spark_sink.lake.table_addresses import Storage
 from spark_sink.lake.table_storage import filesystem, is_delta_table, repeated_if_cut
 
+_Found = TypeVar("_Found")
 PATIENCE_S = 10.0
 _PAUSE_S = 0.2
 
@@ -43,32 +45,42 @@ def newest_handle(
     except TableNotFoundError:
         is_delta_table(uri, storage)  # raises an error if only the listing is empty
         raise
-    wait_for_listing(uri, filesystem(uri, storage), handle.version, partial(repeated_if_cut, handle.update_incremental))
-    return handle
+
+    def look_again() -> DeltaTable:
+        repeated_if_cut(handle.update_incremental)
+        return handle
+
+    return wait_for_listing(uri, filesystem(uri, storage), handle, look_again, lambda found: int(found.version()))
 
 
 def wait_for_listing(
-    uri: str, files: pafs.FileSystem, seen: Callable[[], int], look_again: Callable[[], object]
-) -> None:
-    """Look again until the newest version is seen; wait some seconds for a listing that is behind.
+    uri: str,
+    files: pafs.FileSystem,
+    found: _Found,
+    look_again: Callable[[], _Found],
+    version_of: Callable[[_Found], int],
+) -> _Found:
+    """Look again until the newest version is seen, and return it; wait some seconds for a listing that is behind.
 
     Args:
         uri: address of the table.
         files: its folder.
-        seen: returns the newest version that was seen; -1 for none.
+        found: what the first look has seen.
         look_again: lists the log again.
+        version_of: returns the newest version that a look has seen; -1 for none.
 
     Raises:
         TableError: the listing stays behind, or the log cannot be read.
     """
     deadline = time.monotonic() + PATIENCE_S
-    while _is_there(uri, files, seen() + 1):
-        before = seen()
-        look_again()
+    while _is_there(uri, files, version_of(found) + 1):
+        before = version_of(found)
+        found = look_again()
+        seen = version_of(found)
         if time.monotonic() < deadline:
-            if seen() == before:
+            if seen == before:
                 time.sleep(_PAUSE_S)
-        elif seen() == before:
+        elif seen == before:
             raise TableError(
                 f"{uri}: the store lists {f'versions up to {before}' if before >= 0 else 'no version'}, and version "
                 f"{before + 1} is there, so the newest rows cannot be seen and nothing was done; does a cache or a "
@@ -76,6 +88,7 @@ def wait_for_listing(
             )
         else:  # the table is a busy one: others commit faster than this looks
             break
+    return found
 
 
 def _is_there(uri: str, files: pafs.FileSystem, version: int) -> bool:
