@@ -181,14 +181,19 @@ def test_an_agent_of_a_fleet_names_the_setting_that_does_not_fit(
     assert says in done.err
 
 
+def _fleet_file(folder: Path) -> Path:
+    """Write the settings of the fleet whose group is g, with the options of its catalog."""
+    config = folder / "fleet.toml"
+    more = f'[catalog]\nwarehouse = "{folder / "warehouse"}"'
+    given = FLEET.format(table="lake.raw.{topic}", more=more).replace('name = "f"', 'name = "g"')
+    config.write_text(f'table_format = "iceberg"\n{given}')
+    return config
+
+
 def test_commands_find_the_tables_of_a_fleet(azimuth: Callable[..., Done], tmp_path: Path) -> None:
     """By the fleet's own file, with the options of its catalog in it."""
     _written(tmp_path, [0, 1, 2, 3, 4, 5])
-    config = tmp_path / "fleet.toml"
-    more = f'[catalog]\nwarehouse = "{tmp_path / "warehouse"}"'
-    given = FLEET.format(table="lake.raw.{topic}", more=more).replace('name = "f"', 'name = "g"')
-    config.write_text(f'table_format = "iceberg"\n{given}')
-    done = azimuth("verify", "--fleet", str(config), catalog=False)
+    done = azimuth("verify", "--fleet", str(_fleet_file(tmp_path)), catalog=False)
     assert (done.code, done.err) == (0, "")
     assert "6 rows" in done.out
 
@@ -221,11 +226,7 @@ def test_lag_takes_a_name_with_a_placeholder(
     if by == "table":
         done = azimuth("lag", "--bootstrap-servers=localhost:1", "--group=g", "--table=lake.raw.{topic}")
     else:
-        config = tmp_path / "fleet.toml"
-        more = f'[catalog]\nwarehouse = "{tmp_path / "warehouse"}"'
-        given = FLEET.format(table="lake.raw.{topic}", more=more).replace('name = "f"', 'name = "g"')
-        config.write_text(f'table_format = "iceberg"\n{given}')
-        done = azimuth("lag", "--fleet", str(config), catalog=False)
+        done = azimuth("lag", "--fleet", str(_fleet_file(tmp_path)), catalog=False)
     assert (done.code, done.err) == (0, "")
     assert "4  t  (1 partition, most in 0: 4)" in done.out
 

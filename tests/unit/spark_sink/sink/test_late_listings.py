@@ -19,9 +19,10 @@ from spark_sink.lake.table_contract import DataFile, create_and_look
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.commit_by_compare_and_swap import Batch, Outcome, commit
 from spark_sink.sink.foreach_batch_write import BatchWrite
-from tests.table_kinds import SCHEMA, kind_of
+from tests.table_kinds import SCHEMA, Kind, kind_of
 
 A = TopicPartition("a", 0)
+WIDE = SCHEMA.append(pa.field("more", pa.int64()))
 
 
 class Listing:
@@ -76,6 +77,14 @@ def _batch(write: Callable[[TopicPartition, range], Any], begin: int, end: int) 
     return Batch(offset=Offset.of([Range("a", 0, begin, end)]), files=files, schema=SCHEMA)
 
 
+def _widened(kind: Kind) -> str:
+    """Make a table of one batch, and add a column; return its address."""
+    table = kind.make()
+    commit(table, _batch(kind.write, 0, 3))
+    DeltaLakeTable(table.name, "g").add_columns(WIDE)
+    return table.name
+
+
 def _at_once(_: float) -> None:
     """Do not wait."""
 
@@ -100,14 +109,11 @@ def test_a_table_made_by_another_writer_is_not_gone_before_it_is_listed(tmp_path
 def test_columns_that_another_writer_has_added_are_not_refused(tmp_path: Path, listing: Listing) -> None:
     """The version with them is listed late."""
     kind = kind_of("delta", tmp_path)
-    table = kind.make()
-    commit(table, _batch(kind.write, 0, 3))
-    more = SCHEMA.append(pa.field("more", pa.int64()))
-    DeltaLakeTable(table.name, "g").add_columns(more)
+    table = _widened(kind)
     batch = _batch(kind.write, 3, 6)
     listing.lag(1, 3)
-    wide = Batch(offset=batch.offset, files=batch.files, schema=more)
-    assert commit(DeltaLakeTable(table.name, "g"), wide, sleep=_at_once).rows == 3
+    wide = Batch(offset=batch.offset, files=batch.files, schema=WIDE)
+    assert commit(DeltaLakeTable(table, "g"), wide, sleep=_at_once).rows == 3
 
 
 def test_a_listing_that_stays_behind_is_no_other_writer(
@@ -170,10 +176,6 @@ def test_rows_of_a_refused_write_are_not_lost_while_the_refusal_is_listed_late(
 
 def test_the_check_before_a_start_sees_columns_that_are_listed_late(tmp_path: Path, listing: Listing) -> None:
     """The table lacks none of them."""
-    kind = kind_of("delta", tmp_path)
-    table = kind.make()
-    commit(table, _batch(kind.write, 0, 3))
-    more = SCHEMA.append(pa.field("more", pa.int64()))
-    DeltaLakeTable(table.name, "g").add_columns(more)
+    table = _widened(kind_of("delta", tmp_path))
     listing.lag(1, 3)
-    assert table.name in check_table(table.name, "g", {}, more, selected=lambda _: True)
+    assert table in check_table(table, "g", {}, WIDE, selected=lambda _: True)
